@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"context"
+	"time"
+)
+
+// NodeClock is what a node takes for the time. The world's true time runs under
+// it; no database and no property goes by a node's clock.
+type NodeClock struct {
+	w     *World
+	base  time.Duration // true time of the last change
+	shown time.Duration // what the clock showed then
+	ppm   int64         // parts per million it runs fast (or, negative, slow)
+}
+
+func (c *NodeClock) elapsed() time.Duration {
+	real := c.w.now - c.base
+	return c.shown + real + time.Duration(int64(real)/1_000_000*c.ppm)
+}
+
+func (c *NodeClock) rebase() {
+	c.shown = c.elapsed()
+	c.base = c.w.now
+}
+
+// Skew sets the clock ahead of true time, or behind it.
+func (c *NodeClock) Skew(ahead time.Duration) { c.base, c.shown = c.w.now, c.w.now+ahead }
+
+// Jump moves the clock by d at once.
+func (c *NodeClock) Jump(d time.Duration) { c.rebase(); c.shown += d }
+
+// Drift makes the clock run fast by the given parts per million from now on.
+func (c *NodeClock) Drift(ppm int64) { c.rebase(); c.ppm = ppm }
+
+// Now returns what the clock shows.
+func (c *NodeClock) Now() time.Time { return c.w.trace.Start.Add(c.elapsed()) }
+
+// stretch returns how long d on this clock takes in true time.
+func (c *NodeClock) stretch(d time.Duration) time.Duration {
+	if c.ppm == 0 {
+		return d
+	}
+	return time.Duration(float64(d) * 1e6 / float64(1_000_000+c.ppm))
+}
+
+// Clock is the clock of one process: it reads the node's clock and waits in
+// virtual time.
+type Clock struct{ p *Process }
+
+// Now returns the node's time.
+func (c Clock) Now() time.Time { return c.p.node.Clock.Now() }
+
+// Sleep waits until d has passed on the node's clock. It returns the context's
+// error if that ends first.
+func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
+	t := c.p.enter("Sleep")
+	o := t.begin("sleep", "")
+	wake := c.p.w.now + max(0, c.p.node.Clock.stretch(d))
+	if deadline, ok := trueDeadline(ctx); ok && deadline < wake {
+		wake = deadline
+	}
+	t.sleepUntil(wake)
+	o.end()
+	return ctx.Err()
+}
+
+// WithTimeout returns a context that ends when d has passed on the node's clock.
+// Its Done channel is nil: a real one would make database/sql and context start
+// goroutines that act at a real, random moment.
+func (c Clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	deadline := c.p.w.now + c.p.node.Clock.stretch(d)
+	if outer, ok := trueDeadline(ctx); ok && outer < deadline {
+		deadline = outer
+	}
+	v := &virtualContext{Context: ctx, p: c.p, deadline: deadline}
+	return v, v.cancel
+}
+
+// virtualContext is a context in virtual time: a deadline and an Err, no Done.
+type virtualContext struct {
+	context.Context
+	p        *Process
+	deadline time.Duration
+	ended    func() bool // a further reason to be canceled, may be nil
+	canceled bool
+}
+
+type virtualKey struct{}
+
+const noDeadline = time.Duration(1<<63 - 1)
+
+func (v *virtualContext) Done() <-chan struct{} { return nil }
+
+func (v *virtualContext) Deadline() (time.Time, bool) {
+	if v.deadline == noDeadline {
+		return time.Time{}, false
+	}
+	return v.p.node.Clock.Now().Add(v.deadline - v.p.w.now), true
+}
+
+func (v *virtualContext) Err() error {
+	if err := v.Context.Err(); err != nil {
+		return err
+	}
+	if v.canceled || v.ended != nil && v.ended() {
+		return context.Canceled
+	}
+	if v.deadline <= v.p.w.now {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func (v *virtualContext) Value(key any) any {
+	if key == (virtualKey{}) {
+		return v
+	}
+	return v.Context.Value(key)
+}
+
+func (v *virtualContext) cancel() { v.canceled = true }
+
+// trueDeadline returns the true time at which ctx ends, if it ends.
+func trueDeadline(ctx context.Context) (time.Duration, bool) {
+	v, ok := ctx.Value(virtualKey{}).(*virtualContext)
+	if !ok || v.deadline == noDeadline {
+		return 0, false
+	}
+	return v.deadline, true
+}

@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	sqlite3 "github.com/mattn/go-sqlite3"
+)
+
+// Database is a SQLite database of the world. It survives every crash.
+type Database struct {
+	Name    string
+	w       *World
+	slot    *slot
+	waiters []*task // for a lock
+	holders int     // connections with an open transaction
+}
+
+// DBOptions is how a process opens a database.
+type DBOptions struct {
+	// BusyTimeout is how long a statement waits for a lock, in virtual time; 5 s if zero.
+	BusyTimeout time.Duration
+	// MaxConns bounds the open connections of this *sql.DB; zero does not. Use it
+	// in place of SetMaxOpenConns, which would stop the world.
+	MaxConns int
+	// Immediate makes transactions begin with BEGIN IMMEDIATE.
+	Immediate bool
+}
+
+// Database adds a database with the schema's content.
+func (w *World) Database(name string, schema Schema) (*Database, error) {
+	s, err := w.arena.takeSlot(schema)
+	if err != nil {
+		return nil, err
+	}
+	s.now = func() int64 { return w.trace.Start.Add(w.now).UnixMilli() }
+	d := &Database{Name: name, w: w, slot: s}
+	w.databases = append(w.databases, d)
+	return d, nil
+}
+
+// Databases returns the world's databases in the order they were added.
+func (w *World) Databases() []*Database { return w.databases }
+
+func (d *Database) close() {
+	d.slot.now = func() int64 { return 0 }
+	d.slot.taken = false
+}
+
+// Query reads what is committed, from outside all processes: no step, no time. It
+// must not write.
+func (d *Database) Query(query string, args ...any) (columns []string, rows [][]any, err error) {
+	columns, values, err := d.slot.anchor.readAll(query, namedValues(args))
+	if err != nil {
+		return nil, nil, fmt.Errorf("database %s: %w", d.Name, err)
+	}
+	rows = make([][]any, len(values))
+	for i, row := range values {
+		for _, v := range row {
+			rows[i] = append(rows[i], v)
+		}
+	}
+	return columns, rows, nil
+}
+
+// Exec changes the database from outside all processes, as an operator's hand
+// would. The changed rows stand in the trace.
+func (d *Database) Exec(query string, args ...any) error {
+	if _, err := d.slot.anchor.ExecContext(context.Background(), query, namedValues(args)); err != nil {
+		return fmt.Errorf("database %s: %w", d.Name, err)
+	}
+	d.publish(d.slot.anchor, Record{At: d.w.now, Node: "operator", Task: "operator"})
+	return nil
+}
+
+func namedValues(args []any) []driver.NamedValue {
+	values := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(a)
+		if err != nil {
+			v = fmt.Sprint(a)
+		}
+		values[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return values
+}
+
+// publish writes the rows that a commit changed to the trace.
+func (d *Database) publish(raw *rawConn, by Record) {
+	changed := raw.changed
+	raw.changed = raw.changed[:0]
+	for i, ref := range changed {
+		if !lastOf(changed, i) {
+			continue
+		}
+		change := &Change{Database: d.Name, Table: ref.table, RowID: ref.id}
+		columns, rows, err := raw.readAll(`SELECT * FROM "`+ref.table+`" WHERE rowid = ?`, []driver.NamedValue{{Ordinal: 1, Value: ref.id}})
+		if err != nil {
+			panic(fmt.Sprintf("sim: reading a changed row of %s.%s: %v", d.Name, ref.table, err))
+		}
+		if len(rows) == 1 {
+			change.Columns = columns
+			for _, v := range rows[0] {
+				change.Values = append(change.Values, v)
+			}
+		}
+		by.Event, by.Change = EventRow, change
+		d.w.trace.add(by)
+	}
+}
+
+// lastOf says that no later entry is about the same row.
+func lastOf(refs []rowRef, i int) bool {
+	for _, later := range refs[i+1:] {
+		if later == refs[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// wait parks the task until a lock may have become free, at the latest until deadline.
+func (d *Database) wait(t *task, deadline time.Duration) {
+	d.waiters = append(d.waiters, t)
+	t.parkUntil(deadline)
+	for i, other := range d.waiters {
+		if other == t {
+			d.waiters = append(d.waiters[:i], d.waiters[i+1:]...)
+			break
+		}
+	}
+}
+
+// release lets everyone who waits for a lock try again.
+func (d *Database) release() {
+	waiters := d.waiters
+	d.waiters = nil
+	for _, t := range waiters {
+		d.w.ready(t)
+	}
+}
+
+// OpenDB returns a *sql.DB on the database, each of whose operations is a step. It
+// is closed when the process ends.
+func (p *Process) OpenDB(d *Database, o DBOptions) *sql.DB {
+	p.enter("OpenDB")
+	if o.BusyTimeout == 0 {
+		o.BusyTimeout = 5 * time.Second
+	}
+	db := sql.OpenDB(&connector{p: p, db: d, options: o})
+	db.SetMaxIdleConns(1 << 20)
+	p.databases = append(p.databases, db)
+	return db
+}
+
+// connector makes the connections of one *sql.DB and keeps their number in bounds.
+type connector struct {
+	p       *Process
+	db      *Database
+	options DBOptions
+	open    int
+	waiters []*task // for a connection
+}
+
+// Connect implements driver.Connector.
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	t := c.p.enter("database/sql")
+	deadline := noDeadline
+	if d, ok := trueDeadline(ctx); ok {
+		deadline = d
+	}
+	for c.options.MaxConns > 0 && c.open >= c.options.MaxConns {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c.waiters = append(c.waiters, t)
+		t.parkUntil(deadline)
+	}
+	c.open++ // before the next wait, so that nobody takes this place
+	raw, err := c.connect(t)
+	if err != nil {
+		c.open--
+		return nil, err
+	}
+	conn := &conn{p: c.p, db: c.db, pool: c, raw: raw, busyTimeout: c.options.BusyTimeout}
+	c.p.conns = append(c.p.conns, conn)
+	return conn, nil
+}
+
+// connect takes a raw connection. Opening one runs PRAGMAs, which meet locks like
+// any other statement; one that was open already must behave as if it had not been.
+func (c *connector) connect(t *task) (*rawConn, error) {
+	deadline := t.p.w.now + c.options.BusyTimeout
+	for {
+		err := c.db.slot.anchor.exec("PRAGMA schema_version")
+		if err == nil {
+			return c.db.slot.take()
+		}
+		if !isBusy(err) || t.p.w.now >= deadline {
+			return nil, err
+		}
+		c.db.wait(t, deadline)
+	}
+}
+
+// Driver implements driver.Connector.
+func (c *connector) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+
+// isBusy says that waiting for another connection's lock may help. It never helps
+// a reader whose snapshot is older than what it wants to write over.
+func isBusy(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.Code == sqlite3.ErrBusy && e.ExtendedCode != sqlite3.ErrBusySnapshot
+}

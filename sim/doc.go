@@ -1,0 +1,48 @@
+// Package sim is a deterministic kernel that runs real services in a simulated world.
+//
+// A [World] holds nodes. Each [Node] has a clock of its own and runs one
+// [Process] at a time; a process boots, serves HTTP, keeps its data in SQLite
+// through database/sql, crashes at any step and boots again. The services are
+// unchanged production code: they see an *http.Client, a *sql.DB, a clock and a
+// way to start background work, and nothing of this package.
+//
+// # What is promised
+//
+// Exactly one task of a world runs at any instant, on coroutines, and no task
+// is ever interrupted: it gives way only at a step. Time is virtual and jumps
+// over idle time. Nothing reads a real clock or real randomness. The same
+// configuration therefore gives the same [Trace], byte for byte, in any
+// process, under any GOMAXPROCS, with and without the race detector, alone or
+// beside other worlds.
+//
+// # Steps
+//
+// A step is a point where a process touches the world: before and after each
+// SQL statement, BEGIN, COMMIT and ROLLBACK, each request sent, received and
+// answered, and each timer. Between two steps a process changes only its own
+// memory, and its memory dies with it. So a crash between any two lines of code
+// leaves the same world as a crash at one of the two steps around it, and
+// crashing at every step is crashing between any two lines.
+//
+// A step is named NODE/TASK#n/OPERATION[#k]:before|after, for example
+// shop-1/callback(A)#2/InsertPaymentRecord:after. The key in parentheses (A) is
+// found by functions that the wiring hands in (see [Naming]); occurrences are
+// counted per key, so that taking one fault out of a run does not re-aim the
+// others.
+//
+// # Faults
+//
+// The kernel injects nothing by itself. It asks its [Faults] at each step and
+// for each message, and does as told.
+//
+// # Limits
+//
+// Code in a world must not start goroutines, and must not wait for another task
+// on a Go lock or channel: the one running task would wait for ever. Pool limits
+// are therefore set by [DBOptions.MaxConns], not by SetMaxOpenConns. A task that
+// never gives way is named by [World.Progress].
+//
+// A transaction must be closed by a deferred Rollback, as database/sql expects
+// anyway: when its process crashes, one that is not leaves a goroutine of
+// database/sql behind.
+package sim

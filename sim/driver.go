@@ -1,0 +1,369 @@
+package sim
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+)
+
+// errDead is what a process that died gets where a panic would leave database/sql
+// with a lock held: Query, inside a transaction. The caller's next touch of the
+// world ends it.
+var errDead = errors.New("sim: the process has crashed")
+
+// maxDeadQueries is how often a dead task may query before it is ended by force.
+const maxDeadQueries = 10_000
+
+// conn is a connection of a process: each operation is a step, takes virtual time,
+// and waits for locks in virtual time.
+type conn struct {
+	p           *Process
+	db          *Database
+	pool        *connector
+	raw         *rawConn // nil once given back
+	busyTimeout time.Duration
+	tx          *openTx // nil outside a transaction
+}
+
+// openTx is a transaction that is open on a connection.
+type openTx struct {
+	task *task
+	ctx  context.Context
+	key  string // the last key a statement of it had
+	used bool   // a statement of it has run, so it may hold a lock
+}
+
+// ExecContext implements driver.ExecerContext.
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	var result driver.Result = driver.RowsAffected(0)
+	err := c.do(ctx, query, args, func() (int64, error) {
+		r, err := c.raw.ExecContext(context.Background(), query, args)
+		if err != nil {
+			return 0, err
+		}
+		result = r
+		return r.RowsAffected()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// QueryContext implements driver.QueryerContext. All rows are read at once, so
+// that no task sleeps while it holds a read lock.
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (_ driver.Rows, err error) {
+	defer c.survive(&err)
+	rows := &memoryRows{}
+	err = c.do(ctx, query, args, func() (n int64, err error) {
+		rows.columns, rows.rows, err = c.raw.readAll(query, args)
+		return int64(len(rows.rows)), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// survive turns the end of a dead task into an error, see errDead.
+func (c *conn) survive(err *error) {
+	v := recover()
+	if _, ok := v.(crashed); ok {
+		if t := c.p.w.current; t != nil {
+			t.errors++
+			if t.errors > maxDeadQueries {
+				panic(v)
+			}
+		}
+		*err = errDead
+		return
+	}
+	if v != nil {
+		panic(v)
+	}
+}
+
+// do is one statement from the step before it to the step after it.
+func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, run func() (int64, error)) error {
+	t := c.p.enter("database/sql")
+	w := c.p.w
+	st := w.arena.statement(query)
+	o := t.begin(st.name, c.key(st, args))
+	if err := c.ended(ctx); err != nil {
+		return err
+	}
+	if st.setsTimeout {
+		c.busyTimeout = st.busyTimeout
+		return nil
+	}
+	w.sql++
+	t.sleepUntil(w.now + c.cost(st))
+	n, err := c.retry(ctx, t, st, o, run)
+	c.after(ctx, t, st)
+	r := Record{Event: EventSQL, Op: o.name(), Detail: outcome(st, n, err)}
+	t.record(r)
+	c.publish(t, st)
+	o.end()
+	return err
+}
+
+// ended returns the error of a context that has ended. The transaction goes with
+// its context, as database/sql would have it.
+func (c *conn) ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.tx != nil {
+		return c.tx.ctx.Err()
+	}
+	return nil
+}
+
+// key finds what the statement is about. COMMIT is about what its transaction was.
+func (c *conn) key(st *statement, args []driver.NamedValue) string {
+	if c.tx != nil && st.endsTx() {
+		return c.tx.key
+	}
+	find := c.p.w.naming.Statement
+	if find == nil {
+		return ""
+	}
+	key := find(st.name, args)
+	if c.tx != nil && key != "" {
+		c.tx.key = key
+	}
+	return key
+}
+
+func (c *conn) cost(st *statement) time.Duration {
+	if st.commits() || st.write && c.tx == nil {
+		return c.p.w.timing.Commit
+	}
+	return c.p.w.timing.Statement
+}
+
+// retry runs the statement, and again whenever a lock was in the way and may have
+// gone, until the busy timeout. SQLite does not wait inside a transaction that
+// already holds a lock, since that could be a deadlock, but for its COMMIT.
+func (c *conn) retry(ctx context.Context, t *task, st *statement, o operation, run func() (int64, error)) (int64, error) {
+	deadline := c.p.w.now + c.busyTimeout
+	if d, ok := trueDeadline(ctx); ok && d < deadline {
+		deadline = d
+	}
+	for st.script && c.othersHold() && c.p.w.now < deadline {
+		c.db.wait(t, deadline) // half of a script can't be taken back and run again
+	}
+	for waited := false; ; waited = true {
+		n, err := run()
+		mayWait := c.tx == nil || !c.tx.used || st.commits()
+		if !isBusy(err) || !mayWait || c.p.w.now >= deadline {
+			return n, err
+		}
+		if !waited {
+			t.record(Record{Event: EventBusy, Op: o.name()})
+		}
+		c.db.wait(t, deadline)
+	}
+}
+
+func (c *conn) othersHold() bool {
+	held := c.db.holders
+	if c.tx != nil {
+		held--
+	}
+	return held > 0
+}
+
+// after notes what the statement did to the connection.
+func (c *conn) after(ctx context.Context, t *task, st *statement) {
+	if st.soils {
+		c.raw.soiled = true
+	}
+	if c.tx != nil {
+		c.tx.used = c.tx.used || st.verb != "BEGIN"
+	}
+	open := !c.raw.AutoCommit()
+	switch {
+	case open && c.tx == nil:
+		c.tx = &openTx{task: t, ctx: ctx}
+		t.openTx++
+		c.db.holders++
+	case !open && c.tx != nil:
+		c.closeTx()
+		c.db.release()
+	case !open && st.write:
+		c.db.release()
+	}
+}
+
+func (c *conn) closeTx() {
+	c.tx.task.openTx--
+	c.db.holders--
+	c.tx = nil
+}
+
+// publish writes the committed changes to the trace. What an error left behind is
+// read from the database like everything else.
+func (c *conn) publish(t *task, st *statement) {
+	switch {
+	case len(c.raw.changed) == 0 || c.tx != nil:
+	case st.verb == "ROLLBACK":
+		c.raw.changed = c.raw.changed[:0]
+	default:
+		c.db.publish(c.raw, Record{At: c.p.w.now, Node: c.p.node.Name, Task: t.name})
+	}
+}
+
+// outcome tells how a statement ended: how many rows it returned or changed.
+func outcome(st *statement, n int64, err error) string {
+	switch {
+	case err != nil:
+		return "error: " + err.Error()
+	case st.verb == "BEGIN" || st.endsTx():
+		return ""
+	case n == 1:
+		return "1 row"
+	}
+	return strconv.FormatInt(n, 10) + " rows"
+}
+
+// BeginTx implements driver.ConnBeginTx.
+func (c *conn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
+	begin := "BEGIN"
+	if c.pool.options.Immediate {
+		begin = "BEGIN IMMEDIATE"
+	}
+	if _, err := c.ExecContext(ctx, begin, nil); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Commit implements driver.Tx. database/sql takes the transaction for ended
+// whatever this returns, so one that could not be committed is rolled back.
+func (c *conn) Commit() error {
+	_, err := c.ExecContext(context.Background(), "COMMIT", nil)
+	if err != nil && c.raw != nil {
+		c.rollBack()
+	}
+	return err
+}
+
+// Rollback implements driver.Tx. It does nothing for a process that died: its
+// transactions were rolled back then.
+func (c *conn) Rollback() error {
+	if c.p.dead {
+		return errDead
+	}
+	if c.tx != nil && c.tx.ctx.Err() != nil {
+		c.rollBack()
+		return nil
+	}
+	_, err := c.ExecContext(context.Background(), "ROLLBACK", nil)
+	return err
+}
+
+// rollBack ends the open transaction without a step.
+func (c *conn) rollBack() {
+	c.raw.changed = c.raw.changed[:0]
+	if c.tx == nil {
+		return
+	}
+	c.raw.exec("ROLLBACK")
+	c.closeTx()
+	c.db.release()
+}
+
+// Begin implements driver.Conn.
+func (c *conn) Begin() (driver.Tx, error) {
+	return c.BeginTx(context.Background(), driver.TxOptions{})
+}
+
+// Prepare implements driver.Conn.
+func (c *conn) Prepare(query string) (driver.Stmt, error) { return &stmt{c, query}, nil }
+
+// IsValid implements driver.Validator. It is asked when the pool gets the
+// connection back; with someone waiting for a place, it gives its place up.
+func (c *conn) IsValid() bool { return len(c.pool.waiters) == 0 }
+
+// ResetSession implements driver.SessionResetter.
+func (c *conn) ResetSession(context.Context) error { return nil }
+
+// Close implements driver.Conn.
+func (c *conn) Close() error {
+	if c.raw == nil {
+		return nil
+	}
+	for i, other := range c.p.conns {
+		if other == c {
+			c.p.conns = append(c.p.conns[:i], c.p.conns[i+1:]...)
+			break
+		}
+	}
+	c.abandon()
+	c.pool.open--
+	waiters := c.pool.waiters
+	c.pool.waiters = nil
+	for _, t := range waiters {
+		c.p.w.ready(t)
+	}
+	return nil
+}
+
+// abandon gives the raw connection back, rolled back. Nothing else would: when a
+// process dies in a commit, database/sql has already marked the transaction as done.
+func (c *conn) abandon() {
+	held := c.tx != nil
+	if held {
+		c.closeTx()
+	}
+	c.db.slot.give(c.raw)
+	c.raw = nil
+	if held {
+		c.db.release()
+	}
+}
+
+// stmt is a prepared statement. The raw connection's cache has it compiled.
+type stmt struct {
+	c     *conn
+	query string
+}
+
+func (s *stmt) Close() error  { return nil }
+func (s *stmt) NumInput() int { return -1 }
+
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return s.c.ExecContext(ctx, s.query, args)
+}
+
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return s.c.QueryContext(ctx, s.query, args)
+}
+
+// Exec implements driver.Stmt; database/sql uses ExecContext.
+func (s *stmt) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
+
+// Query implements driver.Stmt; database/sql uses QueryContext.
+func (s *stmt) Query([]driver.Value) (driver.Rows, error) { return nil, driver.ErrSkip }
+
+// memoryRows are rows that were read whole.
+type memoryRows struct {
+	columns []string
+	rows    [][]driver.Value
+}
+
+func (r *memoryRows) Columns() []string { return r.columns }
+func (r *memoryRows) Close() error      { return nil }
+
+func (r *memoryRows) Next(dest []driver.Value) error {
+	if len(r.rows) == 0 {
+		return io.EOF
+	}
+	copy(dest, r.rows[0])
+	r.rows = r.rows[1:]
+	return nil
+}
