@@ -72,7 +72,7 @@ func (w *World) message(p *Process, r *http.Request, body []byte) *Message {
 	name := joinKey(kind, key)
 	w.messages[name]++
 	return &Message{
-		Exchange: name + "#" + strconv.Itoa(w.messages[name]), Leg: Request, Kind: kind, Key: key,
+		Exchange: name + "#" + strconv.Itoa(w.messages[name]), Leg: Request, At: w.now, Kind: kind, Key: key,
 		From: p.node.Name, To: r.URL.Host, Method: r.Method, Path: r.URL.RequestURI(), Body: body, Header: r.Header.Clone(),
 	}
 }
@@ -318,7 +318,7 @@ func (r *responder) send(s *stream) {
 	x := r.x
 	w := x.w
 	m := &Message{
-		Exchange: x.request.Exchange, Leg: Answer, Kind: x.request.Kind, Key: x.request.Key,
+		Exchange: x.request.Exchange, Leg: Answer, At: w.now, Kind: x.request.Kind, Key: x.request.Key,
 		From: r.t.p.node.Name, To: x.request.From, Status: r.status, Body: bytes.Clone(r.body.Bytes()), Header: r.sent,
 	}
 	r.body.Reset()

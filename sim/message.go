@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // Leg says which way a message of an exchange goes.
@@ -18,15 +19,17 @@ type Message struct {
 	// Exchange is the exchange's stable name, KIND(KEY)#n: the n-th request of its
 	// kind about that key, whoever sent it, in the order of sending.
 	Exchange string `json:"exchange"`
-	Leg      Leg    `json:"leg"`
-	Kind     string `json:"kind"`
-	Key      string `json:"key,omitempty"`
-	From     string `json:"from"` // node
-	To       string `json:"to"`   // node or host name
-	Method   string `json:"method,omitempty"`
-	Path     string `json:"path,omitempty"`   // with the query
-	Status   int    `json:"status,omitempty"` // of an answer
-	Body     []byte `json:"body,omitempty"`
+	// At is the true time at which it was sent.
+	At     time.Duration `json:"-"`
+	Leg    Leg           `json:"leg"`
+	Kind   string        `json:"kind"`
+	Key    string        `json:"key,omitempty"`
+	From   string        `json:"from"` // node
+	To     string        `json:"to"`   // node or host name
+	Method string        `json:"method,omitempty"`
+	Path   string        `json:"path,omitempty"`   // with the query
+	Status int           `json:"status,omitempty"` // of an answer
+	Body   []byte        `json:"body,omitempty"`
 	// Header must not be changed.
 	Header http.Header `json:"-"`
 }

@@ -1,0 +1,221 @@
+package system_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tillstorm/tillstorm/system"
+	"github.com/tillstorm/tillstorm/system/signature"
+)
+
+var signingKey = []byte("a signing key for tests")
+
+// clock stands still until a test moves it; the databases of a test read it too. Timeouts are real.
+type clock struct{ ms atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.ms.Store(1_700_000_000_000)
+	return c
+}
+
+func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+func (c *clock) Now() time.Time { return time.UnixMilli(c.ms.Load()) }
+
+func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
+	c.advance(d)
+	return ctx.Err()
+}
+
+func (c *clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
+
+// loops keeps background work until a test runs it.
+type loops struct {
+	every map[string]func(context.Context)
+	once  []func(context.Context)
+}
+
+func (l *loops) Every(name string, _ time.Duration, run func(context.Context)) {
+	if l.every == nil {
+		l.every = map[string]func(context.Context){}
+	}
+	l.every[name] = run
+}
+
+func (l *loops) Go(_ string, run func(context.Context)) { l.once = append(l.once, run) }
+
+// runOnce runs what Go was given, and what that gives it in turn.
+func (l *loops) runOnce(ctx context.Context) {
+	for len(l.once) > 0 {
+		run := l.once[0]
+		l.once = l.once[1:]
+		run(ctx)
+	}
+}
+
+// connector opens a database file with the functions and the locking that the system asks for.
+type connector struct {
+	driver *sqlite3.SQLiteDriver
+	dsn    string
+}
+
+func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
+func (c connector) Driver() driver.Driver                        { return c.driver }
+
+func openDB(t *testing.T, clock *clock, migrate func(context.Context, *sql.DB) error) *sql.DB {
+	t.Helper()
+	hook := func(conn *sqlite3.SQLiteConn) error {
+		return conn.RegisterFunc("db_now_ms", func() int64 { return clock.ms.Load() }, false)
+	}
+	db := sql.OpenDB(connector{
+		driver: &sqlite3.SQLiteDriver{ConnectHook: hook},
+		dsn:    "file:" + filepath.Join(t.TempDir(), "test.db") + "?_txlock=immediate&_journal_mode=WAL&_busy_timeout=5000&_synchronous=OFF",
+	})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	require.NoError(t, migrate(t.Context(), db))
+	return db
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// ids counts; a test needs no better.
+func ids() func() string {
+	var n atomic.Int64
+	return func() string { return fmt.Sprintf("id-%d", n.Add(1)) }
+}
+
+// fixture is one shop over its own database, with a channel that the test plays.
+type fixture struct {
+	*testing.T
+	clock   *clock
+	loops   *loops
+	db      *sql.DB
+	url     string
+	channel atomic.Value // http.HandlerFunc: what the channel answers; by default every prepay gets a token
+	prepays atomic.Int64
+}
+
+func newFixture(t *testing.T, change ...func(*system.Config)) *fixture {
+	f := &fixture{T: t, clock: newClock(), loops: &loops{}}
+	f.db = openDB(t, f.clock, system.Migrate)
+	f.channel.Store(http.HandlerFunc(answerPrepay))
+	channel := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.prepays.Add(1)
+		f.channel.Load().(http.HandlerFunc)(w, r)
+	}))
+	t.Cleanup(channel.Close)
+	cfg := system.Config{
+		ChannelURL: channel.URL, NotifyURL: "http://shop/callback/pay", MerchantID: "M1", SigningKey: signingKey,
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	shop, err := system.New(cfg, system.Env{
+		Clock: f.clock, Loops: f.loops, DB: f.db, HTTP: channel.Client(), NewID: ids(), Log: quiet(),
+	})
+	require.NoError(t, err)
+	shop.Start()
+	server := httptest.NewServer(shop.Handler())
+	t.Cleanup(server.Close)
+	f.url = server.URL
+	return f
+}
+
+func answerPrepay(w http.ResponseWriter, r *http.Request) {
+	var request struct{ OutTradeNo string }
+	_ = json.NewDecoder(r.Body).Decode(&request)
+	fmt.Fprintf(w, `{"outTradeNo":%q,"prepayToken":"P-%s"}`, request.OutTradeNo, request.OutTradeNo)
+}
+
+func (f *fixture) do(method, path, body string, header http.Header) (int, string) {
+	f.Helper()
+	r, err := http.NewRequestWithContext(f.Context(), method, f.url+path, strings.NewReader(body))
+	require.NoError(f, err)
+	r.Header = header
+	reply, err := http.DefaultClient.Do(r)
+	require.NoError(f, err)
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	require.NoError(f, err)
+	return reply.StatusCode, string(text)
+}
+
+func (f *fixture) create(body string) (int, string) {
+	f.Helper()
+	return f.do("POST", "/orders", body, http.Header{})
+}
+
+// callback posts a callback signed now.
+func (f *fixture) callback(body string) (int, string) {
+	f.Helper()
+	return f.signed(body, signature.Sign(signingKey, []byte(body), f.clock.Now()))
+}
+
+func (f *fixture) signed(body, signed string) (int, string) {
+	f.Helper()
+	return f.do("POST", "/callback/pay", body, http.Header{signature.Header: {signed}})
+}
+
+func (f *fixture) order(orderNo string) (order system.Order) {
+	f.Helper()
+	status, body := f.do("GET", "/orders/"+orderNo, "", http.Header{})
+	require.Equal(f, 200, status, body)
+	require.NoError(f, json.Unmarshal([]byte(body), &order))
+	return order
+}
+
+func (f *fixture) scan() { f.loops.every["close-scan"](f.Context()) }
+
+// column returns the first column of a query as text, row by row.
+func (f *fixture) column(query string, args ...any) []string {
+	f.Helper()
+	rows, err := f.db.QueryContext(f.Context(), query, args...)
+	require.NoError(f, err)
+	defer rows.Close()
+	var values []string
+	for rows.Next() {
+		var value string
+		require.NoError(f, rows.Scan(&value))
+		values = append(values, value)
+	}
+	require.NoError(f, rows.Err())
+	return values
+}
+
+// dump is every row of every table, as text.
+func (f *fixture) dump() string {
+	f.Helper()
+	var dump strings.Builder
+	for _, table := range f.column(`SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`) {
+		columns := f.column(`SELECT 'quote(' || name || ')' FROM pragma_table_info(?)`, table)
+		rows := f.column(`SELECT ` + strings.Join(columns, ` || ',' || `) + ` FROM ` + table + ` ORDER BY rowid`)
+		fmt.Fprintf(&dump, "%s\n%s\n", table, strings.Join(rows, "\n"))
+	}
+	return dump.String()
+}
+
+// code is the stable code of an error's body.
+func code(t *testing.T, body string) string {
+	t.Helper()
+	var answer struct{ Error struct{ Code string } }
+	require.NoError(t, json.Unmarshal([]byte(body), &answer), body)
+	return answer.Error.Code
+}

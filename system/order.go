@@ -1,0 +1,102 @@
+package system
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/tillstorm/tillstorm/system/httpjson"
+)
+
+// Status is where an order stands.
+type Status string
+
+// The statuses of an order. Closed and Refunded are final.
+const (
+	Created   Status = "CREATED"
+	Paid      Status = "PAID"
+	Closed    Status = "CLOSED"
+	Refunding Status = "REFUNDING"
+	Refunded  Status = "REFUNDED"
+)
+
+// Transition is one permitted change of an order's status.
+type Transition struct{ From, To Status }
+
+// Transitions is the state machine: every change that an order may undergo, and no other.
+func Transitions() []Transition {
+	return []Transition{
+		{Created, Paid},
+		{Created, Closed},
+		{Paid, Refunding},
+		{Refunding, Refunded},
+	}
+}
+
+// Allowed reports whether the state machine has this transition.
+func (t Transition) Allowed() bool {
+	for _, allowed := range Transitions() {
+		if t == allowed {
+			return true
+		}
+	}
+	return false
+}
+
+// AttemptState is where one try to pay an order on one channel stands. OPEN becomes PAID or CLOSED; a CLOSED attempt
+// still becomes PAID when its charge arrives late: that is true of the attempt, though the order doesn't move.
+type AttemptState string
+
+// The states of an attempt.
+const (
+	AttemptOpen   AttemptState = "OPEN"
+	AttemptPaid   AttemptState = "PAID"
+	AttemptClosed AttemptState = "CLOSED"
+)
+
+// Order is what the shop says about an order, together with its latest attempt. Times are Unix milliseconds of the
+// database's clock; a time that hasn't come is left out.
+type Order struct {
+	OrderNo string `json:"orderNo"`
+	Status  Status `json:"status"`
+	Money
+	CloseReason string `json:"closeReason,omitempty"`
+	CreatedMs   int64  `json:"createdMs"`
+	DeadlineMs  int64  `json:"deadlineMs"`
+	PaidMs      int64  `json:"paidMs,omitempty"`
+	ClosedMs    int64  `json:"closedMs,omitempty"`
+	Channel     string `json:"channel"`
+	OutTradeNo  string `json:"outTradeNo"`
+	PrepayToken string `json:"prepayToken,omitempty"`
+}
+
+// awaitsPrepay reports whether the buyer can't pay yet because the channel has given us no token.
+func (o Order) awaitsPrepay() bool { return o.Status == Created && o.PrepayToken == "" }
+
+const (
+	maxOrderNo     = 64
+	maxOutTradeNo  = 80 // an order number and an attempt's number
+	maxChannelName = 32
+	maxChannelTxn  = 128
+)
+
+// outTradeNo names an attempt towards the channel. It follows from the order, so that a retry after a lost reply can
+// only mean the same trade.
+func outTradeNo(orderNo string, attempt int) string { return fmt.Sprintf("%s-%d", orderNo, attempt) }
+
+// checkName refuses a name that isn't 1 to max of [A-Za-z0-9_-] with a 400 of the given code.
+func checkName(field, code, name string, max int) error {
+	if isName(name, max) {
+		return nil
+	}
+	return httpjson.Errorf(http.StatusBadRequest, code, "%s must be 1 to %d of [A-Za-z0-9_-]", field, max)
+}
+
+func isName(name string, max int) bool {
+	for _, c := range []byte(name) {
+		letter, digit := 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z', '0' <= c && c <= '9'
+		if !letter && !digit && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return 1 <= len(name) && len(name) <= max
+}
