@@ -26,7 +26,7 @@ func TestShopAndChannelTogether(t *testing.T) {
 	shopServer := httptest.NewUnstartedServer(nil)
 	f := &fixture{T: t, clock: clock, db: openDB(t, clock, system.Migrate), url: "http://" + shopServer.Listener.Addr().String()}
 	shop, err := system.New(system.Config{
-		ChannelURL: bankServer.URL, NotifyURL: f.url + "/callback/pay", MerchantID: "M1", SigningKey: signingKey,
+		Channels: []system.ChannelConfig{{Name: "mock", URL: bankServer.URL}}, NotifyURL: f.url + "/callback/pay", MerchantID: "M1", SigningKey: signingKey,
 	}, system.Env{Clock: clock, Loops: work, DB: f.db, HTTP: &http.Client{}, NewID: ids(), Log: quiet()})
 	require.NoError(t, err)
 	shopServer.Config.Handler = shop.Handler()

@@ -62,7 +62,7 @@ func (c channelClient) post(ctx context.Context, path string, request, answer an
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.ChannelURL+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.Channels[0].URL+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -66,8 +66,8 @@ func createStatus(order Order, created bool) int {
 
 const insertOrder = `-- name: InsertOrder
 WITH clock AS MATERIALIZED (SELECT db_now_ms() AS now_ms) -- one reading, so that the window is exact
-INSERT INTO orders (order_no, amount_cents, currency, status, created_ms, deadline_ms)
-SELECT ?1, ?2, ?3, ?4, now_ms, now_ms + ?5 FROM clock WHERE true
+INSERT INTO orders (order_no, amount_cents, currency, status, created_ms, deadline_ms, channel, sku, quantity, stock_no)
+SELECT ?1, ?2, ?3, ?4, now_ms, now_ms + ?5, ?6, '', 0, ?1 FROM clock WHERE true
 ON CONFLICT (order_no) DO NOTHING`
 
 const insertAttempt = `-- name: InsertAttempt
@@ -83,7 +83,7 @@ func (s *Shop) recordOrder(ctx context.Context, wanted createRequest) (bool, err
 	}
 	defer tx.Rollback()
 	created, err := sqldb.Changed(ctx, tx, insertOrder, wanted.OrderNo, wanted.AmountCents, wanted.Currency, Created,
-		s.cfg.PayWindow/time.Millisecond)
+		s.cfg.PayWindow/time.Millisecond, s.cfg.Channels[0].Name)
 	if err != nil {
 		return false, fmt.Errorf("insert order %s: %w", wanted.OrderNo, err)
 	}
@@ -92,7 +92,7 @@ func (s *Shop) recordOrder(ctx context.Context, wanted createRequest) (bool, err
 	}
 	const firstAttempt = 1
 	if _, err := tx.ExecContext(ctx, insertAttempt, outTradeNo(wanted.OrderNo, firstAttempt), wanted.OrderNo,
-		s.cfg.Channel, firstAttempt, AttemptOpen); err != nil {
+		s.cfg.Channels[0].Name, firstAttempt, AttemptOpen); err != nil {
 		return false, fmt.Errorf("insert attempt of order %s: %w", wanted.OrderNo, err)
 	}
 	change := statusChange{orderNo: wanted.OrderNo, Transition: Transition{To: Created}, cause: "create"}

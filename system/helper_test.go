@@ -123,7 +123,7 @@ func newFixture(t *testing.T, change ...func(*system.Config)) *fixture {
 	}))
 	t.Cleanup(channel.Close)
 	cfg := system.Config{
-		ChannelURL: channel.URL, NotifyURL: "http://shop/callback/pay", MerchantID: "M1", SigningKey: signingKey,
+		Channels: []system.ChannelConfig{{Name: "mock", URL: channel.URL}}, NotifyURL: "http://shop/callback/pay", MerchantID: "M1", SigningKey: signingKey,
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -26,14 +26,14 @@ func TestStateMachine(t *testing.T) {
 
 func TestConfigNamesWhatIsWrong(t *testing.T) {
 	good := system.Config{
-		ChannelURL: "http://channel", NotifyURL: "http://shop/callback/pay", MerchantID: "M1", SigningKey: signingKey,
+		Channels: []system.ChannelConfig{{Name: "mock", URL: "http://channel"}}, NotifyURL: "http://shop/callback/pay", MerchantID: "M1", SigningKey: signingKey,
 	}
 	require.NoError(t, good.Validate())
 
 	bad := good
-	bad.ChannelURL, bad.SigningKey, bad.ScanBatch, bad.ClosePolicy = "channel", []byte("short"), 101, "ask"
+	bad.Channels, bad.SigningKey, bad.ScanBatch, bad.ClosePolicy = []system.ChannelConfig{{Name: "a", URL: "http://a"}, {Name: "a-b", URL: "channel"}}, []byte("short"), 101, "ask"
 	err := bad.Validate()
-	for _, field := range []string{"ChannelURL", "SigningKey", "ScanBatch", "ClosePolicy"} {
+	for _, field := range []string{"Channels", "SigningKey", "ScanBatch", "ClosePolicy"} {
 		require.ErrorContains(t, err, field)
 	}
 	_, err = system.New(good, system.Env{})
