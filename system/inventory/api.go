@@ -1,0 +1,221 @@
+package inventory
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/tillstorm/tillstorm/system/httpjson"
+)
+
+const (
+	maxQuantity = 1_000_000 // of one movement; far below what sums could overflow
+	maxName     = 128       // bytes of a SKU, an order number, a delivery number
+	maxPage     = 1000
+)
+
+// traceHeader carries a request's trace id into the log.
+const traceHeader = "X-Trace-Id"
+
+func (s *Service) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /freeze", s.endpoint(s.handleFreeze))
+	mux.Handle("POST /release", s.endpoint(s.handleRelease))
+	mux.Handle("POST /deduct", s.endpoint(s.handleDeduct))
+	mux.Handle("POST /stock", s.endpoint(s.handlePut))
+	mux.Handle("GET /stock/{sku}", s.endpoint(s.handleStock))
+	mux.Handle("GET /journal", s.endpoint(s.handleJournal))
+	return mux
+}
+
+func (s *Service) endpoint(handle func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, err := handle(r)
+		if err == nil {
+			httpjson.Write(w, http.StatusOK, answer)
+			return
+		}
+		var refusal *httpjson.Error
+		if !errors.As(err, &refusal) {
+			s.env.Log.ErrorContext(r.Context(), "request failed", "service", "inventory", "path", r.URL.Path,
+				"trace", r.Header.Get(traceHeader), "error", err)
+		}
+		httpjson.WriteError(w, err)
+	})
+}
+
+type freezeRequest struct {
+	OrderNo  string `json:"orderNo"`
+	SKU      string `json:"sku"`
+	Quantity int64  `json:"quantity"`
+}
+
+type orderRequest struct {
+	OrderNo string `json:"orderNo"`
+}
+
+// putRequest brings stock in. With a delivery number a repeat changes nothing; without one, each request counts.
+type putRequest struct {
+	PutNo    string `json:"putNo"`
+	SKU      string `json:"sku"`
+	Quantity int64  `json:"quantity"`
+}
+
+// Stock is where the units of a SKU are.
+type Stock struct {
+	SKU       string `json:"sku"`
+	Available int64  `json:"available"`
+	Frozen    int64  `json:"frozen"`
+	Sold      int64  `json:"sold"`
+}
+
+func (s *Service) handleFreeze(r *http.Request) (any, error) {
+	var wanted freezeRequest
+	if err := httpjson.Read(r, &wanted); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(checkName("orderNo", wanted.OrderNo), checkName("sku", wanted.SKU), checkQuantity(wanted.Quantity)); err != nil {
+		return nil, err
+	}
+	return s.freeze(r.Context(), Movement{OrderNo: wanted.OrderNo, SKU: wanted.SKU, Quantity: wanted.Quantity})
+}
+
+func (s *Service) handleRelease(r *http.Request) (any, error) {
+	orderNo, err := readOrderNo(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.release(r.Context(), orderNo)
+}
+
+func (s *Service) handleDeduct(r *http.Request) (any, error) {
+	orderNo, err := readOrderNo(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.deduct(r.Context(), orderNo)
+}
+
+func readOrderNo(r *http.Request) (string, error) {
+	var request orderRequest
+	if err := httpjson.Read(r, &request); err != nil {
+		return "", err
+	}
+	return request.OrderNo, checkName("orderNo", request.OrderNo)
+}
+
+func (s *Service) handlePut(r *http.Request) (any, error) {
+	var wanted putRequest
+	if err := httpjson.Read(r, &wanted); err != nil {
+		return nil, err
+	}
+	if wanted.PutNo == "" {
+		wanted.PutNo = s.env.NewID()
+	}
+	if err := errors.Join(checkName("putNo", wanted.PutNo), checkName("sku", wanted.SKU), checkQuantity(wanted.Quantity)); err != nil {
+		return nil, err
+	}
+	if err := s.put(r.Context(), Movement{OrderNo: wanted.PutNo, SKU: wanted.SKU, Quantity: wanted.Quantity}); err != nil {
+		return nil, err
+	}
+	return s.readStock(r, wanted.SKU)
+}
+
+func (s *Service) handleStock(r *http.Request) (any, error) {
+	return s.readStock(r, r.PathValue("sku"))
+}
+
+const selectStock = `-- name: ReadStock
+SELECT sku, available, frozen, sold FROM stock WHERE sku = ?1`
+
+func (s *Service) readStock(r *http.Request, sku string) (Stock, error) {
+	var stock Stock
+	err := s.env.DB.QueryRowContext(r.Context(), selectStock, sku).
+		Scan(&stock.SKU, &stock.Available, &stock.Frozen, &stock.Sold)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return stock, httpjson.Errorf(http.StatusNotFound, "sku_unknown", "there never was any %.128s", sku)
+	case err != nil:
+		return stock, fmt.Errorf("read stock of %s: %w", sku, err)
+	}
+	return stock, nil
+}
+
+// journalPage is a part of the journal, in its order. Next is where to go on: 0 when nothing has come after this page.
+type journalPage struct {
+	Rows []Movement `json:"rows"`
+	Next int64      `json:"next"`
+}
+
+// handleJournal answers GET /journal?after=ID&limit=N: the movements after that id, by default from the first.
+func (s *Service) handleJournal(r *http.Request) (any, error) {
+	after, err := readNumber(r, "after", 0, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := readNumber(r, "limit", maxPage, maxPage)
+	if err != nil {
+		return nil, err
+	}
+	return s.listJournal(r, after, max(1, limit))
+}
+
+const listMovements = `-- name: ListMovements
+SELECT journal_id, order_no, movement, sku, quantity, at_ms
+FROM stock_journal WHERE journal_id > ?1
+ORDER BY journal_id LIMIT ?2`
+
+func (s *Service) listJournal(r *http.Request, after, limit int64) (journalPage, error) {
+	page := journalPage{Rows: []Movement{}}
+	rows, err := s.env.DB.QueryContext(r.Context(), listMovements, after, limit)
+	if err != nil {
+		return page, fmt.Errorf("list journal: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var m Movement
+		if err := rows.Scan(&m.JournalID, &m.OrderNo, &m.Movement, &m.SKU, &m.Quantity, &m.AtMs); err != nil {
+			return page, fmt.Errorf("read journal: %w", err)
+		}
+		page.Rows = append(page.Rows, m)
+	}
+	if int64(len(page.Rows)) == limit {
+		page.Next = page.Rows[limit-1].JournalID
+	}
+	return page, rows.Err()
+}
+
+func readNumber(r *http.Request, name string, missing, limit int64) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return missing, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > limit {
+		return 0, httpjson.Errorf(http.StatusBadRequest, name+"_invalid", "%s must be 0 to %d", name, limit)
+	}
+	return n, nil
+}
+
+// checkName refuses a name that nobody can have given: one that is empty, longer than maxName bytes, or not printable
+// ASCII without spaces.
+func checkName(field, name string) error {
+	ok := 1 <= len(name) && len(name) <= maxName
+	for _, c := range []byte(name) {
+		ok = ok && '!' <= c && c <= '~'
+	}
+	if ok {
+		return nil
+	}
+	return httpjson.Errorf(http.StatusBadRequest, field+"_invalid", "%s must be 1 to %d printable characters", field, maxName)
+}
+
+func checkQuantity(quantity int64) error {
+	if 1 <= quantity && quantity <= maxQuantity {
+		return nil
+	}
+	return httpjson.Errorf(http.StatusBadRequest, "quantity_invalid", "quantity must be 1 to %d", maxQuantity)
+}
