@@ -1,10 +1,13 @@
 package channel
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 
 	"github.com/tillstorm/tillstorm/system/httpjson"
+	"github.com/tillstorm/tillstorm/system/sqldb"
 )
 
 // traceHeader carries a trace id from the payer's request into the notifications that follow from it.
@@ -15,12 +18,18 @@ type prepayAnswer struct {
 	PrepayToken string `json:"prepayToken"`
 }
 
-// tradeRequest names a trade: what /pay, /query and /close take.
+// tradeRequest names a trade: what /start, /query and /close take.
 type tradeRequest struct {
 	OutTradeNo string `json:"outTradeNo"`
 }
 
-// tradeAnswer is a trade as /pay, /query and /close tell it.
+// payRequest is one try to pay.
+type payRequest struct {
+	OutTradeNo string `json:"outTradeNo"`
+	Decline    bool   `json:"decline"` // the payer's bank says no
+}
+
+// tradeAnswer is a trade as it is told. A charge is told with its number and time, whatever the state is called.
 type tradeAnswer struct {
 	OutTradeNo  string `json:"outTradeNo"`
 	OrderNo     string `json:"orderNo"`
@@ -31,15 +40,18 @@ type tradeAnswer struct {
 	ChargedMs   int64  `json:"chargedMs,omitempty"`
 }
 
-func answerTrade(t trade) tradeAnswer {
-	return tradeAnswer{
-		OutTradeNo: t.OutTradeNo, OrderNo: t.OrderNo, State: t.state, AmountCents: t.AmountCents, Currency: t.Currency,
-		ChannelTxn: t.channelTxn, ChargedMs: t.chargedMs,
+func answerTrade(t trade, state string) tradeAnswer {
+	answer := tradeAnswer{
+		OutTradeNo: t.OutTradeNo, OrderNo: t.OrderNo, State: state, AmountCents: t.AmountCents, Currency: t.Currency,
 	}
+	if state != stateNotPay {
+		answer.ChannelTxn, answer.ChargedMs = t.channelTxn, t.chargedMs
+	}
+	return answer
 }
 
-// handlePrepay opens a trade. The same number with the same terms is the same trade and the same token; with other
-// terms it is refused as OUT_TRADE_NO_USED. A trade that is over answers as /close does.
+// handlePrepay opens a trade. The same number with the same terms is the same trade, and refreshes its token; with
+// other terms it is refused as OUT_TRADE_NO_USED. A trade that is over answers as /close does.
 func (c *Channel) handlePrepay(r *http.Request) (any, error) {
 	var wanted terms
 	if err := httpjson.Read(r, &wanted); err != nil {
@@ -52,31 +64,59 @@ func (c *Channel) handlePrepay(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.terms != wanted {
-		return nil, httpjson.Errorf(http.StatusConflict, "OUT_TRADE_NO_USED", "trade %s has other terms", t.OutTradeNo)
+	switch p := c.cfg.Personality; {
+	case t.terms != wanted:
+		return nil, refuse("OUT_TRADE_NO_USED", "trade %s has other terms", t.OutTradeNo)
+	case t.state == stateSuccess:
+		return nil, refuse(p.Close.Paid, "trade %s is paid", t.OutTradeNo)
+	case t.state == stateClosed || p.autoClosed(t):
+		return nil, refuse(p.Close.Closed, "trade %s is closed", t.OutTradeNo)
 	}
-	if err := refuseFinal(t); err != nil {
-		return nil, err
+	if t.tokenMs < t.nowMs {
+		if _, err := sqldb.Changed(r.Context(), c.env.DB, refreshToken, t.OutTradeNo); err != nil {
+			return nil, fmt.Errorf("refresh token of %s: %w", t.OutTradeNo, err)
+		}
 	}
 	return prepayAnswer{OutTradeNo: t.OutTradeNo, PrepayToken: t.prepayToken}, nil
 }
 
 func (t terms) check() error {
-	notify, err := url.Parse(t.NotifyURL)
 	switch {
 	case t.OutTradeNo == "", t.MerchantID == "", t.OrderNo == "", len(t.Currency) != 3:
-		return httpjson.Errorf(http.StatusBadRequest, "PARAM_ERROR", "outTradeNo, merchantId, orderNo and currency are needed")
+		return paramError("outTradeNo, merchantId, orderNo and currency are needed")
 	case t.AmountCents < 1:
-		return httpjson.Errorf(http.StatusBadRequest, "PARAM_ERROR", "amountCents must be positive")
-	case err != nil, notify.Host == "":
-		return httpjson.Errorf(http.StatusBadRequest, "PARAM_ERROR", "notifyUrl must be an absolute URL")
+		return paramError("amountCents must be positive")
+	case t.TimeExpireMs < 0:
+		return paramError("timeExpireMs can't be negative")
+	case !isURL(t.NotifyURL):
+		return paramError("notifyUrl must be an absolute URL")
 	}
 	return nil
 }
 
-// handlePay is the payer's action. A trade that is paid answers its one charge again; a closed one is ORDER_CLOSED.
-func (c *Channel) handlePay(r *http.Request) (any, error) {
+func isURL(text string) bool {
+	parsed, err := url.Parse(text)
+	return err == nil && parsed.Host != ""
+}
+
+// handleStart is the payer's scan of the code, or opening of the password box. Until the payer finishes or gives up the
+// trade is USERPAYING.
+func (c *Channel) handleStart(r *http.Request) (any, error) {
 	var request tradeRequest
+	if err := httpjson.Read(r, &request); err != nil {
+		return nil, err
+	}
+	t, err := c.startTrade(r.Context(), request.OutTradeNo)
+	if err != nil {
+		return nil, err
+	}
+	return answerTrade(t, c.cfg.Personality.told(t)), nil
+}
+
+// handlePay is the payer's confirmation, which starts too if that hasn't been done. A trade that is paid answers its one
+// charge again; a closed one is ORDER_CLOSED.
+func (c *Channel) handlePay(r *http.Request) (any, error) {
+	var request payRequest
 	if err := httpjson.Read(r, &request); err != nil {
 		return nil, err
 	}
@@ -84,58 +124,101 @@ func (c *Channel) handlePay(r *http.Request) (any, error) {
 	if trace == "" {
 		trace = c.env.NewID()
 	}
-	t, charged, err := c.chargeTrade(r.Context(), request.OutTradeNo, trace)
+	t, err := c.payTrade(r.Context(), payment{outTradeNo: request.OutTradeNo, traceID: trace, decline: request.Decline})
 	if err != nil {
 		return nil, err
 	}
-	if charged {
-		c.startNotifier(t.channelTxn)
+	if t.state == stateSuccess { // the payer is told at once, though a query may lag
+		return answerTrade(t, stateSuccess), nil
 	}
-	if t.state == stateClosed {
-		return nil, refuseFinal(t)
-	}
-	return answerTrade(t), nil
+	return answerTrade(t, c.cfg.Personality.told(t)), nil
 }
 
-// handleQuery answers with the trade as the ledger has it.
+// handleQuery answers with the trade as the channel tells it, which may lag behind the ledger.
 func (c *Channel) handleQuery(r *http.Request) (any, error) {
 	var request tradeRequest
 	if err := httpjson.Read(r, &request); err != nil {
 		return nil, err
 	}
-	t, err := readTrade(r.Context(), c.env.DB, request.OutTradeNo)
+	t, err := c.readTrade(r.Context(), c.env.DB, request.OutTradeNo)
 	if err != nil {
 		return nil, err
 	}
-	return answerTrade(t), nil
+	if !c.cfg.Personality.exists(t) || t.nowMs < t.createdMs+t.oddity.NotFoundMs {
+		return nil, tradeNotExist(t.OutTradeNo)
+	}
+	return answerTrade(t, c.cfg.Personality.told(t)), nil
 }
 
-// handleClose ends an unpaid trade. A paid one is ORDERPAID and a closed one ORDER_CLOSED, both 409.
+// handleClose ends an unpaid trade. What it refuses and how is the personality's CloseAnswers.
 func (c *Channel) handleClose(r *http.Request) (any, error) {
 	var request tradeRequest
 	if err := httpjson.Read(r, &request); err != nil {
 		return nil, err
 	}
-	closed, err := moveTrade(r.Context(), c.env.DB, request.OutTradeNo, stateClosed)
+	t, err := c.closeTrade(r.Context(), request.OutTradeNo)
+	var refusal *httpjson.Error
+	if errors.As(err, &refusal) && refusal.Code == codeNotExist && c.cfg.Personality.Close.Unknown == "" {
+		return tradeAnswer{OutTradeNo: request.OutTradeNo, State: stateClosed}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	t, err := readTrade(r.Context(), c.env.DB, request.OutTradeNo)
-	if err != nil {
-		return nil, err
-	}
-	if !closed {
-		return nil, refuseFinal(t)
-	}
-	return answerTrade(t), nil
+	return answerTrade(t, stateClosed), nil
 }
 
-func refuseFinal(t trade) error {
-	switch t.state {
-	case stateSuccess:
-		return httpjson.Errorf(http.StatusConflict, "ORDERPAID", "trade %s is paid", t.OutTradeNo)
-	case stateClosed:
-		return httpjson.Errorf(http.StatusConflict, "ORDER_CLOSED", "trade %s is closed", t.OutTradeNo)
+// refundAnswer is a refund as it stands. Accepted is not done: PROCESSING becomes SUCCESS, ABNORMAL or CLOSED later.
+type refundAnswer struct {
+	RefundNo    string `json:"refundNo"`
+	OutTradeNo  string `json:"outTradeNo"`
+	OrderNo     string `json:"orderNo"`
+	State       string `json:"state"`
+	AmountCents int64  `json:"amountCents"`
+	Currency    string `json:"currency"`
+	AcceptedMs  int64  `json:"acceptedMs"`
+	SettledMs   int64  `json:"settledMs,omitempty"`
+	FundsMoved  bool   `json:"fundsMoved"` // whether this very request made the refund
+}
+
+func answerRefund(r refund, fundsMoved bool) refundAnswer {
+	return refundAnswer{
+		RefundNo: r.RefundNo, OutTradeNo: r.OutTradeNo, OrderNo: r.orderNo, State: r.state, AmountCents: r.AmountCents,
+		Currency: r.currency, AcceptedMs: r.acceptedMs, SettledMs: r.settledMs, FundsMoved: fundsMoved,
 	}
-	return nil
+}
+
+// handleRefund accepts a refund. The same number with the same terms is the same refund, and answers as it stands.
+func (c *Channel) handleRefund(r *http.Request) (any, error) {
+	var wanted refundTerms
+	if err := httpjson.Read(r, &wanted); err != nil {
+		return nil, err
+	}
+	if err := wanted.check(); err != nil {
+		return nil, err
+	}
+	accepted, isNew, err := c.acceptRefund(r.Context(), wanted)
+	if err != nil {
+		return nil, err
+	}
+	return answerRefund(accepted, isNew), nil
+}
+
+// handleRefundQuery answers with a refund as it stands.
+func (c *Channel) handleRefundQuery(r *http.Request) (any, error) {
+	var request struct{ RefundNo string }
+	if err := httpjson.Read(r, &request); err != nil {
+		return nil, err
+	}
+	return c.tellRefund(r, request.RefundNo)
+}
+
+func (c *Channel) tellRefund(r *http.Request, refundNo string) (any, error) {
+	known, found, err := readRefund(r.Context(), c.env.DB, refundNo)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, httpjson.Errorf(http.StatusNotFound, "REFUND_NOT_EXIST", "there is no refund %s", refundNo)
+	}
+	return answerRefund(known, false), nil
 }

@@ -17,6 +17,7 @@ type Config struct {
 	Name        string      // as callbacks spell it [the personality's name]
 	Personality Personality // [Mock]
 	SigningKey  []byte      // shared with the merchant, at least 16 bytes
+	Oddity      Oddity      // of every trade that has none of its own [none]
 }
 
 func (c Config) withDefaults() Config {
@@ -34,7 +35,10 @@ func (c Config) validate() error {
 		return fmt.Errorf("config: SigningKey must have at least 16 bytes, it has %d", len(c.SigningKey))
 	}
 	if !c.Personality.valid() {
-		return fmt.Errorf("config: personality %q has a wait that is not positive", c.Personality.Name)
+		return fmt.Errorf("config: personality %q has no zone, or a wait that is not positive", c.Personality.Name)
+	}
+	if err := c.Oddity.check(); err != nil {
+		return fmt.Errorf("config: Oddity: %w", err)
 	}
 	return nil
 }
@@ -66,30 +70,47 @@ func Migrate(ctx context.Context, db *sql.DB) error { return sqldb.Migrate(ctx, 
 // Handler serves the channel's HTTP API.
 func (c *Channel) Handler() http.Handler { return c.handler }
 
-// Start takes up the notifications that an earlier life of this emulator left pending.
-func (c *Channel) Start() { c.env.Loops.Go("resume-notifications", c.resumeNotifications) }
+// Start takes up what an earlier life of this emulator left pending: notifications, charges and refunds under way.
+func (c *Channel) Start() { c.env.Loops.Go("resume", c.resume) }
 
 func (c *Channel) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /prepay", c.endpoint(c.handlePrepay))
+	// The merchant's.
+	mux.Handle("POST /prepay", c.keyed(c.endpoint(c.handlePrepay)))
+	mux.Handle("POST /query", c.keyed(c.endpoint(c.handleQuery)))
+	mux.Handle("POST /close", c.keyed(c.endpoint(c.handleClose)))
+	mux.Handle("POST /refund", c.keyed(c.endpoint(c.handleRefund)))
+	mux.Handle("POST /refund/query", c.keyed(c.endpoint(c.handleRefundQuery)))
+	mux.Handle("POST /bill", c.keyed(c.endpoint(c.handleBill)))
+	// The payer's.
+	mux.Handle("POST /start", c.endpoint(c.handleStart))
 	mux.Handle("POST /pay", c.endpoint(c.handlePay))
-	mux.Handle("POST /query", c.endpoint(c.handleQuery))
-	mux.Handle("POST /close", c.endpoint(c.handleClose))
+	// The operator's.
+	mux.Handle("POST /operator/trade", c.endpoint(c.handleOddity))
+	mux.Handle("POST /operator/refund", c.endpoint(c.handleDecideRefund))
+	mux.Handle("POST /operator/resend", c.endpoint(c.handleResend))
+	mux.Handle("POST /operator/bill", c.endpoint(c.handleBillDelay))
+	mux.Handle("POST /operator/bill-row", c.endpoint(c.handleBillEdit))
 	return mux
 }
 
 func (c *Channel) endpoint(handle func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, err := handle(r)
-		if err == nil {
-			httpjson.Write(w, http.StatusOK, answer)
+		if err != nil {
+			c.writeError(w, r, err)
 			return
 		}
-		var refusal *httpjson.Error
-		if !errors.As(err, &refusal) {
-			c.env.Log.ErrorContext(r.Context(), "request failed", "channel", c.cfg.Name, "path", r.URL.Path, "error", err)
-			err = httpjson.Errorf(http.StatusInternalServerError, "SYSTEM_ERROR", "call again, with the same number")
-		}
-		httpjson.WriteError(w, err)
+		httpjson.Write(w, http.StatusOK, answer)
 	})
+}
+
+func (c *Channel) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	var refusal *httpjson.Error
+	if !errors.As(err, &refusal) {
+		c.env.Log.ErrorContext(r.Context(), "request failed", "channel", c.cfg.Name, "path", r.URL.Path,
+			"trace", r.Header.Get(traceHeader), "error", err)
+		err = refuse(codeSystemError, "call again, with the same number")
+	}
+	httpjson.WriteError(w, err)
 }

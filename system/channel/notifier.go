@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tillstorm/tillstorm/system/httpjson"
@@ -25,120 +26,139 @@ const (
 	stateGivenUp = "GIVEN_UP"
 )
 
-// notice is the body of a notification.
-type notice struct {
-	OrderNo     string `json:"orderNo"`
-	OutTradeNo  string `json:"outTradeNo"`
-	Channel     string `json:"channel"`
-	MerchantID  string `json:"merchantId"`
-	ChannelTxn  string `json:"channelTxn"`
-	AmountCents int64  `json:"amountCents"`
-	Currency    string `json:"currency"`
-}
-
-// notification is one that is pending.
+// notification is a row of notifications.
 type notification struct {
-	channelTxn, notifyURL, body, traceID string
-	unacked                              int           // sends that brought no ack
-	wait                                 time.Duration // until the next send, by the ledger's clock; negative when it is late
+	noticeID, notifyURL, body, traceID string
+	pending                            bool
+	unacked                            int           // sends that brought no ack
+	wait                               time.Duration // until the next send, by the ledger's clock; negative when it is late
 }
 
-const insertNotification = `-- name: InsertNotification
-INSERT INTO notifications (channel_txn, notify_url, body, trace_id, state, next_at_ms)
-VALUES (?1, ?2, ?3, ?4, ?5, db_now_ms() + ?6)`
-
-func (c *Channel) insertNotification(ctx context.Context, tx *sql.Tx, t trade, traceID string) error {
-	body, err := json.Marshal(notice{
-		OrderNo: t.OrderNo, OutTradeNo: t.OutTradeNo, Channel: c.cfg.Name, MerchantID: t.MerchantID,
-		ChannelTxn: t.channelTxn, AmountCents: t.AmountCents, Currency: t.Currency,
-	})
-	if err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, insertNotification, t.channelTxn, t.NotifyURL, string(body), traceID,
-		statePending, c.cfg.Personality.FirstNotify.Milliseconds())
-	if err != nil {
-		return fmt.Errorf("insert notification of %s: %w", t.channelTxn, err)
-	}
-	return nil
-}
-
-// startNotifier starts the one task that brings a charge to the merchant's notice.
-func (c *Channel) startNotifier(channelTxn string) {
-	c.env.Loops.Go("notify("+channelTxn+")", func(ctx context.Context) {
-		for c.notifyOnce(ctx, channelTxn) {
+// startNotifier starts the one task that brings a fact to the merchant's notice.
+func (c *Channel) startNotifier(noticeID string) {
+	c.env.Loops.Go("notify("+noticeID+")", func(ctx context.Context) {
+		for c.notifyOnce(ctx, noticeID) {
 		}
 	})
+}
+
+// startCopies starts what a channel's other servers send of a notification besides: at the same time so many as wanted,
+// and later those of the personality. They wait for no ack, and the ledger doesn't remember them.
+func (c *Channel) startCopies(noticeID string, waitMs int64, copies int) {
+	wait := time.Duration(waitMs) * time.Millisecond
+	waits := slices.Repeat([]time.Duration{wait}, copies)
+	for _, later := range c.cfg.Personality.Copies {
+		waits = append(waits, wait+later)
+	}
+	for n, wait := range waits {
+		c.env.Loops.Go("notify-copy("+noticeID+"#"+strconv.Itoa(n+2)+")", func(ctx context.Context) {
+			if c.env.Clock.Sleep(ctx, wait) == nil {
+				c.sendCopy(ctx, noticeID)
+			}
+		})
+	}
+}
+
+// startResend sends a notification once more, at once.
+func (c *Channel) startResend(noticeID string) {
+	c.env.Loops.Go("notify-again("+noticeID+")", func(ctx context.Context) { c.sendCopy(ctx, noticeID) })
+}
+
+// sendCopy sends a notification once more, whatever has become of it.
+func (c *Channel) sendCopy(ctx context.Context, noticeID string) {
+	n, found, err := c.readNotification(ctx, noticeID)
+	if err == nil && found {
+		err = c.send(ctx, n)
+	}
+	if err != nil {
+		c.env.Log.WarnContext(ctx, "no ack of a copy", "channel", c.cfg.Name, "notice", noticeID, "trace", n.traceID, "error", err)
+	}
 }
 
 const listPending = `-- name: ListPendingNotifications
-SELECT channel_txn FROM notifications
+SELECT notice_id FROM notifications
 WHERE state = 'PENDING'
-ORDER BY next_at_ms, channel_txn`
+ORDER BY next_at_ms, notice_id`
 
-// resumeNotifications starts a notifier for whatever is pending. A charge that is made meanwhile may get two; the
-// merchant must bear that anyway.
-func (c *Channel) resumeNotifications(ctx context.Context) {
+const listSettlingTrades = `-- name: ListSettlingTrades
+SELECT out_trade_no FROM trades
+WHERE state = 'NOTPAY' AND settle_at_ms > 0
+ORDER BY settle_at_ms, out_trade_no`
+
+const listSettlingRefunds = `-- name: ListSettlingRefunds
+SELECT refund_no FROM refunds
+WHERE state = 'PROCESSING'
+ORDER BY settle_at_ms, refund_no`
+
+// resume starts a task for whatever an earlier life, or another instance, left pending. What both do, the ledger does
+// once; a notification may be sent by both, which the merchant must bear anyway.
+func (c *Channel) resume(ctx context.Context) {
+	c.resumeEach(ctx, listPending, c.startNotifier)
+	c.resumeEach(ctx, listSettlingTrades, c.startSettling)
+	c.resumeEach(ctx, listSettlingRefunds, c.startRefunding)
+}
+
+func (c *Channel) resumeEach(ctx context.Context, list string, start func(id string)) {
 	for {
-		pending, err := c.listPending(ctx)
+		ids, err := c.listIDs(ctx, list)
 		if err == nil {
-			for _, channelTxn := range pending {
-				c.startNotifier(channelTxn)
+			for _, id := range ids {
+				start(id)
 			}
 			return
 		}
-		if !c.pause(ctx, "list pending notifications", err) {
+		if !c.pause(ctx, "list what is pending", err) {
 			return
 		}
 	}
 }
 
-func (c *Channel) listPending(ctx context.Context) ([]string, error) {
-	rows, err := c.env.DB.QueryContext(ctx, listPending)
+func (c *Channel) listIDs(ctx context.Context, query string, args ...any) ([]string, error) {
+	rows, err := c.env.DB.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var pending []string
+	var ids []string
 	for rows.Next() {
-		var channelTxn string
-		if err := rows.Scan(&channelTxn); err != nil {
+		var id string
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		pending = append(pending, channelTxn)
+		ids = append(ids, id)
 	}
-	return pending, rows.Err()
+	return ids, rows.Err()
 }
 
 // notifyOnce waits for a notification's time, sends it, and writes down what came of it. It reports whether to go on.
-// Between sending and writing down the emulator may die; then the merchant hears of the charge again.
-func (c *Channel) notifyOnce(ctx context.Context, channelTxn string) bool {
-	n, found, err := c.readPending(ctx, channelTxn)
+// Between sending and writing down the emulator may die; then the merchant hears of it again.
+func (c *Channel) notifyOnce(ctx context.Context, noticeID string) bool {
+	n, found, err := c.readNotification(ctx, noticeID)
 	if err != nil {
-		return c.pause(ctx, "read notification "+channelTxn, err)
+		return c.pause(ctx, "read notification "+noticeID, err)
 	}
-	if !found || c.env.Clock.Sleep(ctx, max(0, n.wait)) != nil {
+	if !found || !n.pending || c.env.Clock.Sleep(ctx, max(0, n.wait)) != nil {
 		return false
 	}
 	ackErr := c.send(ctx, n)
 	if ackErr != nil {
-		c.env.Log.WarnContext(ctx, "no ack", "channel", c.cfg.Name, "channelTxn", channelTxn, "trace", n.traceID, "error", ackErr)
+		c.env.Log.WarnContext(ctx, "no ack", "channel", c.cfg.Name, "notice", noticeID, "trace", n.traceID, "error", ackErr)
 	}
 	if err := c.settleSend(ctx, n, ackErr == nil); err != nil {
-		return c.pause(ctx, "write down notification "+channelTxn, err)
+		return c.pause(ctx, "write down notification "+noticeID, err)
 	}
 	return true
 }
 
-const readPendingNotification = `-- name: ReadPendingNotification
-SELECT channel_txn, notify_url, body, trace_id, unacked, next_at_ms - db_now_ms()
-FROM notifications WHERE channel_txn = ?1 AND state = 'PENDING'`
+const selectNotification = `-- name: ReadNotification
+SELECT notice_id, notify_url, body, trace_id, state = 'PENDING', unacked, next_at_ms - db_now_ms()
+FROM notifications WHERE notice_id = ?1`
 
-func (c *Channel) readPending(ctx context.Context, channelTxn string) (notification, bool, error) {
+func (c *Channel) readNotification(ctx context.Context, noticeID string) (notification, bool, error) {
 	var n notification
 	var waitMs int64
-	err := c.env.DB.QueryRowContext(ctx, readPendingNotification, channelTxn).
-		Scan(&n.channelTxn, &n.notifyURL, &n.body, &n.traceID, &n.unacked, &waitMs)
+	err := c.env.DB.QueryRowContext(ctx, selectNotification, noticeID).
+		Scan(&n.noticeID, &n.notifyURL, &n.body, &n.traceID, &n.pending, &n.unacked, &waitMs)
 	if errors.Is(err, sql.ErrNoRows) {
 		return n, false, nil
 	}
@@ -172,10 +192,10 @@ func (c *Channel) send(ctx context.Context, n notification) error {
 	return nil
 }
 
-// The count of missing acks in the condition lets two notifiers of one charge agree on how many there were.
+// The count of missing acks in the condition lets two notifiers of one fact agree on how many there were.
 const updateNotification = `-- name: SettleNotification
 UPDATE notifications SET state = ?3, unacked = ?4, next_at_ms = db_now_ms() + ?5
-WHERE channel_txn = ?1 AND state = 'PENDING' AND unacked = ?2`
+WHERE notice_id = ?1 AND state = 'PENDING' AND unacked = ?2`
 
 func (c *Channel) settleSend(ctx context.Context, n notification, acked bool) error {
 	state, unacked, wait := stateAcked, n.unacked, time.Duration(0)
@@ -187,7 +207,7 @@ func (c *Channel) settleSend(ctx context.Context, n notification, acked bool) er
 			state = stateGivenUp
 		}
 	}
-	_, err := sqldb.Changed(ctx, c.env.DB, updateNotification, n.channelTxn, n.unacked, state, unacked, wait.Milliseconds())
+	_, err := sqldb.Changed(ctx, c.env.DB, updateNotification, n.noticeID, n.unacked, state, unacked, wait.Milliseconds())
 	return err
 }
 

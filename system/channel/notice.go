@@ -1,0 +1,67 @@
+package channel
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+)
+
+// notice is the body of a notification. One about a charge is the only one that has a channelTxn; a refund's has a
+// refundNo; any other says by its state what became of the trade, and moves no money.
+type notice struct {
+	OrderNo     string `json:"orderNo"`
+	OutTradeNo  string `json:"outTradeNo"`
+	RefundNo    string `json:"refundNo,omitempty"`
+	Channel     string `json:"channel"`
+	MerchantID  string `json:"merchantId"`
+	ChannelTxn  string `json:"channelTxn,omitempty"`
+	State       string `json:"state"`
+	AmountCents int64  `json:"amountCents"`
+	Currency    string `json:"currency"`
+}
+
+func (c *Channel) tradeNotice(t trade, state string) notice {
+	n := notice{
+		OrderNo: t.OrderNo, OutTradeNo: t.OutTradeNo, Channel: c.cfg.Name, MerchantID: t.MerchantID, State: state,
+		AmountCents: t.AmountCents, Currency: t.Currency,
+	}
+	if state == stateSuccess {
+		n.ChannelTxn = t.channelTxn
+	}
+	return n
+}
+
+// tidings are what a merchant is to be told. The id stays the same over all resends.
+type tidings struct {
+	id, url, traceID string
+	body             notice
+}
+
+const insertNotification = `-- name: InsertNotification
+INSERT INTO notifications (notice_id, out_trade_no, notify_url, body, trace_id, state, next_at_ms)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, db_now_ms() + ?7)
+ON CONFLICT (notice_id) DO NOTHING`
+
+// tell writes a notification into the transaction of the fact that it tells, and returns what sends it after the commit.
+func (c *Channel) tell(ctx context.Context, tx *sql.Tx, t trade, news tidings) (func(), error) {
+	body, err := json.Marshal(news.body)
+	if err != nil {
+		return nil, err
+	}
+	state := statePending
+	if t.oddity.Silent {
+		state = stateGivenUp
+	}
+	wait := c.cfg.Personality.FirstNotify.Milliseconds() + t.oddity.NotifyLagMs
+	_, err = tx.ExecContext(ctx, insertNotification, news.id, t.OutTradeNo, news.url, string(body), news.traceID, state, wait)
+	if err != nil {
+		return nil, fmt.Errorf("insert notification %s: %w", news.id, err)
+	}
+	return func() {
+		c.startNotifier(news.id)
+		if !t.oddity.Silent {
+			c.startCopies(news.id, wait, t.oddity.Copies)
+		}
+	}, nil
+}
