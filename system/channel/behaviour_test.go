@@ -229,6 +229,13 @@ func TestAlipayRefundIsDoneInTheReply(t *testing.T) {
 	asked := f.ok("/query", trade)
 	require.Equal(t, "CLOSED", asked["state"]) // ambiguous, but for the charge's number
 	require.Equal(t, "T-A1-1-1", asked["channelTxn"])
+	f.answer = func(int) int { return 500 }
+	f.world.run(t.Context())
+	first := `{"orderNo":"A1","outTradeNo":"A1-1","refundNo":"R1","channel":"alipay-like","merchantId":"M1","channelTxn":"T-A1-1-1","state":"SUCCESS","amountCents":9900,"currency":"CNY"}`
+	second := `{"orderNo":"A1","outTradeNo":"A1-1","refundNo":"R2","channel":"alipay-like","merchantId":"M1","state":"CLOSED","amountCents":9900,"currency":"CNY"}`
+	require.Contains(t, f.received, first)
+	require.Contains(t, f.received, second)
+	require.Len(t, f.received, 3*8)
 }
 
 func TestIdempotencyKeys(t *testing.T) {

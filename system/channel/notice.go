@@ -7,8 +7,9 @@ import (
 	"fmt"
 )
 
-// notice is the body of a notification. One about a charge is the only one that has a channelTxn; a refund's has a
-// refundNo; any other says by its state what became of the trade, and moves no money.
+// notice is the body of a notification about a trade or a refund, which then has a refundNo and the refund's amount and
+// state. Only with state SUCCESS and a channelTxn it says that money was taken; otherwise the state says what became of
+// the trade.
 type notice struct {
 	OrderNo     string `json:"orderNo"`
 	OutTradeNo  string `json:"outTradeNo"`

@@ -18,7 +18,7 @@ type Personality struct {
 	AckBody        string          // the body that acknowledges, exactly; empty: any 2xx does, whatever its body says
 	NotifiesClose  bool            // closing a trade is notified, as CLOSED
 	NotifiesFailed bool            // so is each failed try to pay, as FAILED; a later one may succeed
-	RefundToPayURL bool            // refunds are notified to the trade's own URL; after a full one the state is CLOSED
+	RefundToPayURL bool            // a refund is told by telling of its trade again; after a full one its state is CLOSED
 
 	// Trades.
 	TradeOnScan bool          // query and close know a trade only when the payer has scanned its code

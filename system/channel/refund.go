@@ -178,10 +178,7 @@ func (c *Channel) settleRefund(ctx context.Context, tx *sql.Tx, refundNo, state 
 	}
 	body, url := c.refundNotice(r), r.NotifyURL
 	if c.cfg.Personality.RefundToPayURL {
-		url = t.NotifyURL
-		if t.refundedCents == t.AmountCents {
-			body.State = stateClosed
-		}
+		body, url = c.refundedTradeNotice(t, r), t.NotifyURL
 	}
 	if url == "" {
 		return nil, nil
@@ -195,6 +192,17 @@ func (c *Channel) refundNotice(r refund) notice {
 		OrderNo: r.orderNo, OutTradeNo: r.OutTradeNo, RefundNo: r.RefundNo, Channel: c.cfg.Name, MerchantID: r.MerchantID,
 		State: r.state, AmountCents: r.AmountCents, Currency: r.currency,
 	}
+}
+
+// refundedTradeNotice tells of a refund by telling of its trade once more.
+func (c *Channel) refundedTradeNotice(t trade, r refund) notice {
+	state := stateSuccess
+	if t.refundedCents == t.AmountCents {
+		state = stateClosed
+	}
+	n := c.tradeNotice(t, state)
+	n.RefundNo = r.RefundNo
+	return n
 }
 
 // startRefunding starts the task that does an accepted refund when its time has come.
