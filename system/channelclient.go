@@ -1,23 +1,24 @@
 package system
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
-
-	"github.com/tillstorm/tillstorm/system/httpjson"
 )
 
 // maxPrepayToken bounds what we store of a channel's answer, in bytes.
 const maxPrepayToken = 256
 
-// channelClient calls the payment channel. Its calls end within Config.CallTimeout, and are never made while a
-// transaction is open.
-type channelClient struct {
-	cfg Config
-	env Env
+// channelClient calls the payment channels.
+type channelClient struct{ caller }
+
+// post calls one endpoint of the named channel.
+func (c channelClient) post(ctx context.Context, channel, path string, request, answer any) error {
+	to, known := c.cfg.channel(channel)
+	if !known {
+		return fmt.Errorf("channel %s is not configured", channel)
+	}
+	return c.caller.post(ctx, to.URL, path, request, answer)
 }
 
 type prepayRequest struct {
@@ -37,7 +38,7 @@ type prepayAnswer struct {
 // number means the same trade. After an error the trade may be open or not.
 func (c channelClient) prepay(ctx context.Context, order Order) (string, error) {
 	var answer prepayAnswer
-	err := c.post(ctx, "/prepay", prepayRequest{
+	err := c.post(ctx, order.Channel, "/prepay", prepayRequest{
 		MerchantID: c.cfg.MerchantID,
 		OutTradeNo: order.OutTradeNo,
 		OrderNo:    order.OrderNo,
@@ -54,31 +55,103 @@ func (c channelClient) prepay(ctx context.Context, order Order) (string, error) 
 	return answer.PrepayToken, nil
 }
 
-// post sends one request and reads its answer whole within the call's time.
-func (c channelClient) post(ctx context.Context, path string, request, answer any) error {
-	ctx, cancel := c.env.Clock.WithTimeout(ctx, c.cfg.CallTimeout)
-	defer cancel()
-	body, err := json.Marshal(request)
-	if err != nil {
-		return err
+type tradeRequest struct {
+	MerchantID string `json:"merchantId"`
+	OutTradeNo string `json:"outTradeNo"`
+}
+
+// tradeAnswer is what a channel says about a trade.
+type tradeAnswer struct {
+	OutTradeNo string `json:"outTradeNo"`
+	State      string `json:"state"` // SUCCESS, REFUND, NOTPAY, CLOSED, USERPAYING, PAYERROR
+	Money
+	ChannelTxn string `json:"channelTxn"` // of the charge; empty while there is none
+}
+
+// saysNoTrade, saysPaid and saysOver know the words of different channels for one thing.
+func saysNoTrade(err error) bool {
+	return refusedAs(err, "TRADE_NOT_EXIST", "ORDER_NOT_EXIST", "ORDERNOTEXIST")
+}
+func saysPaid(err error) bool { return refusedAs(err, "ORDERPAID", "TRADE_HAS_SUCCESS") }
+func saysOver(err error) bool {
+	return refusedAs(err, "ORDER_CLOSED", "ORDERCLOSED", "TRADE_HAS_CLOSE")
+}
+
+// query asks how a trade stands. A trade that the channel doesn't know is an error that saysNoTrade.
+func (c channelClient) query(ctx context.Context, a attempt) (tradeAnswer, error) {
+	var answer tradeAnswer
+	if err := c.post(ctx, a.channel, "/query", c.trade(a), &answer); err != nil {
+		return answer, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.Channels[0].URL+path, bytes.NewReader(body))
-	if err != nil {
-		return err
+	if answer.OutTradeNo != a.outTradeNo {
+		return answer, fmt.Errorf("query of %s: the answer is about trade %q", a.outTradeNo, answer.OutTradeNo)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(TraceHeader, traceID(ctx))
-	reply, err := c.env.HTTP.Do(r)
-	if err != nil {
-		return err
+	return answer, nil
+}
+
+// close asks the channel to take no more money for a trade. Nil means that it has agreed.
+func (c channelClient) close(ctx context.Context, a attempt) error {
+	var answer tradeAnswer
+	return c.post(ctx, a.channel, "/close", c.trade(a), &answer)
+}
+
+func (c channelClient) trade(a attempt) tradeRequest {
+	return tradeRequest{MerchantID: c.cfg.MerchantID, OutTradeNo: a.outTradeNo}
+}
+
+type refundRequest struct {
+	MerchantID  string `json:"merchantId"`
+	OutTradeNo  string `json:"outTradeNo"`
+	ChannelTxn  string `json:"channelTxn"`
+	RefundNo    string `json:"refundNo"`
+	AmountCents int64  `json:"amountCents"`
+	TotalCents  int64  `json:"totalCents"`
+	Currency    string `json:"currency"`
+	NotifyURL   string `json:"notifyUrl"`
+}
+
+type refundQuery struct {
+	MerchantID string `json:"merchantId"`
+	RefundNo   string `json:"refundNo"`
+}
+
+type refundAnswer struct {
+	RefundNo string     `json:"refundNo"`
+	State    refundWord `json:"state"`
+}
+
+// refund asks the channel to give money back and returns how the refund stands. It may be repeated: the same number
+// means the same refund. After an error the channel may be about it or not.
+func (c channelClient) refund(ctx context.Context, r Refund) (refundWord, error) {
+	var answer refundAnswer
+	err := c.post(ctx, r.Channel, "/refund", refundRequest{
+		MerchantID:  c.cfg.MerchantID,
+		OutTradeNo:  r.OutTradeNo,
+		ChannelTxn:  r.ChannelTxn,
+		RefundNo:    r.RefundNo,
+		AmountCents: r.AmountCents,
+		TotalCents:  r.TotalCents,
+		Currency:    r.Currency,
+		NotifyURL:   c.cfg.RefundNotifyURL,
+	}, &answer)
+	return answer.state(r.RefundNo, err)
+}
+
+// queryRefund asks how a refund stands.
+func (c channelClient) queryRefund(ctx context.Context, r Refund) (refundWord, error) {
+	var answer refundAnswer
+	err := c.post(ctx, r.Channel, "/refund/query", refundQuery{MerchantID: c.cfg.MerchantID, RefundNo: r.RefundNo}, &answer)
+	return answer.state(r.RefundNo, err)
+}
+
+func (a refundAnswer) state(refundNo string, err error) (refundWord, error) {
+	switch {
+	case err != nil:
+		return "", err
+	case a.RefundNo != refundNo:
+		return "", fmt.Errorf("refund %s: the answer is about %q", refundNo, a.RefundNo)
+	case !a.State.known():
+		return "", errors.New("refund " + refundNo + ": nobody knows the state " + string(a.State))
 	}
-	defer reply.Body.Close()
-	text, err := httpjson.ReadBody(reply.Body)
-	if err != nil {
-		return fmt.Errorf("read answer of %s: %w", path, err)
-	}
-	if reply.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered status %d: %.200s", path, reply.StatusCode, text)
-	}
-	return httpjson.Decode(text, answer)
+	return a.State, nil
 }

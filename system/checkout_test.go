@@ -26,7 +26,7 @@ func TestCreateSameContentSameAnswer(t *testing.T) {
 	require.Equal(t, 200, status)
 	require.Equal(t, first, again)
 	require.Equal(t, before, f.dump())
-	require.EqualValues(t, 1, f.prepays.Load())
+	require.Equal(t, 1, f.bank.count("mock /prepay"))
 
 	for _, other := range []string{`{"orderNo":"A1","amountCents":9901}`, `{"orderNo":"A1","amountCents":9900,"currency":"USD"}`} {
 		status, body := f.create(other)
@@ -60,13 +60,13 @@ func TestCreateWhenPrepayFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, func(c *system.Config) { c.CallTimeout = 50 * time.Millisecond })
-			f.channel.Store(channel)
+			f.bank.on("mock /prepay", channel)
 			status, body := f.create(`{"orderNo":"A1","amountCents":9900}`)
 			require.Equal(t, 202, status, body)
 			require.Equal(t, system.Created, f.order("A1").Status)
 			require.Empty(t, f.order("A1").PrepayToken)
 
-			f.channel.Store(http.HandlerFunc(answerPrepay))
+			f.bank.on("mock /prepay", nil)
 			status, body = f.create(`{"orderNo":"A1","amountCents":9900}`)
 			require.Equal(t, 200, status, body)
 			require.Equal(t, "P-A1-1", f.order("A1").PrepayToken)

@@ -2,93 +2,158 @@ package system
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tillstorm/tillstorm/system/httpjson"
 )
 
-// dueOrder is an order whose deadline has passed, and at the same time a place in the scan.
-type dueOrder struct {
-	deadlineMs int64
-	orderNo    string
+// The reasons to close an order.
+const (
+	byDeadline = "deadline"
+	byBuyer    = "cancelled"
+	byStock    = "out_of_stock"
+)
+
+// endedAttempt is an attempt with what its channel said.
+type endedAttempt struct {
+	attempt
+	end attemptEnd
 }
 
-// closeDueOrders is one closing scan. Every instance may run it at any time: an order is closed by whoever's update
-// finds it still CREATED. An order that can't be closed now is left for the next scan and holds up no other.
-func (s *Shop) closeDueOrders(ctx context.Context) {
-	ctx = withTrace(ctx, s.env.NewID())
-	var place dueOrder
-	for {
-		batch, err := s.listDueOrders(ctx, place)
-		if err != nil {
-			s.log(ctx).Error("closing scan broke off", "error", err)
-			return
-		}
-		for _, due := range batch {
-			if err := s.closeOrder(ctx, due.orderNo, "deadline"); err != nil {
-				s.log(ctx).Error("close failed", "order", due.orderNo, "error", err)
-			}
-		}
-		if len(batch) < s.cfg.ScanBatch {
-			return
-		}
-		place = batch[len(batch)-1]
-	}
-}
-
-// Paging by key, not by offset: closing takes orders out of what is scanned, and an offset would skip their neighbours.
-const listDueOrders = `-- name: ListDueOrders
-SELECT deadline_ms, order_no FROM orders
-WHERE status = 'CREATED' AND deadline_ms <= (SELECT db_now_ms()) AND (deadline_ms, order_no) > (?1, ?2)
-ORDER BY deadline_ms, order_no
-LIMIT ?3`
-
-func (s *Shop) listDueOrders(ctx context.Context, after dueOrder) ([]dueOrder, error) {
-	rows, err := s.env.DB.QueryContext(ctx, listDueOrders, after.deadlineMs, after.orderNo, s.cfg.ScanBatch)
+// closeOrder closes an order that is still CREATED: it asks every channel that could have taken money for it, makes
+// them take none from now on, and only then closes. It is the one way to close, whoever wants it. An order that turns
+// out to be paid, or is paid or closed already, is no error; it is one that a channel can't tell yet. task is the job's
+// lease, nil outside a job.
+func (s *Shop) closeOrder(ctx context.Context, orderNo, reason string, task *Lease) error {
+	unlock, err := s.lockOrder(ctx, orderNo)
 	if err != nil {
-		return nil, fmt.Errorf("list due orders: %w", err)
+		return err
 	}
-	defer rows.Close()
-	var batch []dueOrder
-	for rows.Next() {
-		var due dueOrder
-		if err := rows.Scan(&due.deadlineMs, &due.orderNo); err != nil {
-			return nil, fmt.Errorf("read due order: %w", err)
-		}
-		batch = append(batch, due)
-	}
-	return batch, rows.Err()
-}
-
-// closeOrder closes an order that is still CREATED, with its open attempts, in a transaction of its own. If it has been
-// paid or closed meanwhile there is nothing to do, and that is no error.
-func (s *Shop) closeOrder(ctx context.Context, orderNo, reason string) error {
-	tx, err := s.env.DB.BeginTx(ctx, nil)
+	defer unlock()
+	ended, err := s.endAttempts(ctx, orderNo)
 	if err != nil {
-		return fmt.Errorf("begin close: %w", err)
+		return err
 	}
-	defer tx.Rollback()
-	change := statusChange{orderNo: orderNo, Transition: Transition{Created, Closed}, cause: reason}
-	closed, err := changeStatus(ctx, tx, markOrderClosed, change, reason)
+	var lag time.Duration
+	closed := false
+	err = s.transact(ctx, "close", func(w *work) (err error) {
+		if err := checkFence(ctx, w, task); err != nil {
+			return err
+		}
+		if err := s.closeAttempts(ctx, w, orderNo, ended); err != nil {
+			return err
+		}
+		change := statusChange{orderNo: orderNo, Transition: Transition{Created, Closed}, cause: reason}
+		closed, err = changeStatus(ctx, w.Tx, markOrderClosed, change, reason)
+		if err != nil || !closed {
+			return err
+		}
+		if lag, err = readCloseLag(ctx, w, orderNo); err != nil {
+			return err
+		}
+		return enqueueStock(ctx, w, stockRelease, orderNo)
+	})
 	if err != nil || !closed {
 		return err
 	}
-	if err := closeAttempts(ctx, tx, orderNo); err != nil {
-		return err
+	if reason == byDeadline {
+		s.metrics.orderClosed(lag)
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit close: %w", err)
-	}
-	s.log(ctx).Info("order closed", "order", orderNo, "reason", reason)
+	s.log(ctx).Info("order closed", "order", orderNo, "reason", reason, "lag", lag)
 	return nil
+}
+
+const readLag = `-- name: ReadCloseLag
+SELECT closed_ms - deadline_ms FROM orders WHERE order_no = ?1`
+
+// readCloseLag says how long after its deadline an order was closed; negative when it was before.
+func readCloseLag(ctx context.Context, w *work, orderNo string) (time.Duration, error) {
+	var lagMs int64
+	if err := w.QueryRowContext(ctx, readLag, orderNo).Scan(&lagMs); err != nil {
+		return 0, fmt.Errorf("read close lag of order %s: %w", orderNo, err)
+	}
+	return time.Duration(lagMs) * time.Millisecond, nil
+}
+
+// endAttempts ends every attempt of an order at its channel. It stops at one that turns out to be paid, for then the
+// order isn't closed and its other attempts are ended because of that. By the policy local-only nobody is asked.
+func (s *Shop) endAttempts(ctx context.Context, orderNo string) ([]endedAttempt, error) {
+	if s.cfg.ClosePolicy == CloseLocalOnly {
+		return nil, nil
+	}
+	attempts, err := s.listUnsettled(ctx, s.env.DB, orderNo)
+	if err != nil {
+		return nil, err
+	}
+	var ended []endedAttempt
+	for _, a := range attempts {
+		end, err := s.endAttempt(ctx, a)
+		if err != nil {
+			return nil, fmt.Errorf("end attempt %s: %w", a.outTradeNo, err)
+		}
+		if end == endPaid {
+			break
+		}
+		ended = append(ended, endedAttempt{a, end})
+	}
+	return ended, nil
 }
 
 const closeOpenAttempts = `-- name: CloseOpenAttempts
-UPDATE payment_orders SET state = ?2
-WHERE order_no = ?1 AND state = ?3`
+UPDATE payment_orders SET state = 'CLOSED'
+WHERE order_no = ?1 AND state = 'OPEN'`
 
-func closeAttempts(ctx context.Context, tx *sql.Tx, orderNo string) error {
-	if _, err := tx.ExecContext(ctx, closeOpenAttempts, orderNo, AttemptClosed, AttemptOpen); err != nil {
-		return fmt.Errorf("close attempts: %w", err)
+// closeAttempts writes down how the attempts have ended. Those that nobody was asked about are closed for us, and the
+// pending query goes on watching them.
+func (s *Shop) closeAttempts(ctx context.Context, w *work, orderNo string, ended []endedAttempt) error {
+	for _, a := range ended {
+		if err := writeEnd(ctx, w, a.attempt, a.end); err != nil {
+			return err
+		}
+	}
+	if s.cfg.ClosePolicy != CloseLocalOnly {
+		return nil
+	}
+	if _, err := w.ExecContext(ctx, closeOpenAttempts, orderNo); err != nil {
+		return fmt.Errorf("close attempts of order %s: %w", orderNo, err)
 	}
 	return nil
 }
+
+// handleCancel answers POST /orders/{no}/cancel with the closed order, also when it was closed before. One that is paid
+// is a 409 order_not_cancellable. When a channel can't tell whether it is, that is a 202 with the order as it was: a
+// repeat asks again, and the deadline closes it anyway.
+func (s *Shop) handleCancel(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	orderNo, err := pathOrderNo(r)
+	if err != nil {
+		return err
+	}
+	order, err := s.readOrder(ctx, orderNo, "")
+	if err != nil {
+		return err
+	}
+	var problem error
+	if order.Status == Created {
+		problem = s.closeOrder(ctx, orderNo, byBuyer, nil)
+		if order, err = s.readOrder(ctx, orderNo, ""); err != nil {
+			return err
+		}
+	}
+	switch order.Status {
+	case Closed:
+		httpjson.Write(w, http.StatusOK, order)
+		return nil
+	case Created:
+		s.log(ctx).Warn("cancel failed", "order", orderNo, "error", problem)
+		httpjson.Write(w, http.StatusAccepted, order)
+		return nil
+	}
+	return httpjson.Errorf(http.StatusConflict, "order_not_cancellable", "order %s is %s", orderNo, order.Status)
+}
+
+// errBusy says that somebody else is closing the order right now.
+var errBusy = errors.New("somebody else is at it")

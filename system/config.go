@@ -55,35 +55,37 @@ const maxBatch = 100
 
 // ChannelConfig is one payment channel that orders can be paid on.
 type ChannelConfig struct {
-	Name    string // as its callbacks spell it
-	URL     string // where it is called, for example http://channel
-	AckBody string // what acknowledges a callback, exactly; empty: a JSON answer does
+	Name    string         // as its callbacks spell it
+	URL     string         // where it is called, for example http://channel
+	Zone    *time.Location // whose days its bills are [UTC]
+	AckBody string         // what acknowledges a callback, exactly; empty: a JSON answer does
 }
 
 // Config is what an operator decides about a shop. A zero value means the default in brackets.
 type Config struct {
-	Instance        string          // this instance's name in logs, health answers and leases [shop]
-	Channels        []ChannelConfig // at least one; the first serves orders that name none
-	StockURL        string          // where the stock service is called; empty: orders can't name a SKU
-	NotifyURL       string          // where channels post their callbacks: this service's /callback/pay
-	RefundNotifyURL string          // and where refund notifications go [NotifyURL with refund for pay at its end]
-	MerchantID      string          // who we are to the channels
-	SigningKey      []byte          // shared with the channels, at least 16 bytes
-	PayWindow       time.Duration   // from an order's creation to its deadline [15m]
-	ScanEvery       time.Duration   // between two closing scans; how late closing may be [10s]
-	ScanBatch       int             // rows read at once by a job, at most 100 [100]
-	QueryEvery      time.Duration   // between two runs of the pending query [15s]
-	FirstQuery      time.Duration   // from an attempt's start to its first query; doubled each time, up to 10m [15s]
-	WatchFor        time.Duration   // how long after its deadline an attempt that no channel has closed is asked for [3h]
-	RelayEvery      time.Duration   // between two runs of the outbox relay [5s]
-	OutboxTries     int             // after which a message is parked [60]
-	CallTimeout     time.Duration   // for one call of another service; must leave the caller its patience [3s]
-	LeaseTTL        time.Duration   // of the closing scan's lease and of an order's lock [15s]
-	SignatureMaxAge time.Duration   // by this node's clock, in both directions [5m]
-	ClosePolicy     ClosePolicy     // [ask-first]
-	LateSuccess     LateSuccess     // [refund]
-	CloseBy         []CloseBy       // [scan, message, expiry]
-	Consistency     []Consistency   // [local-transaction, outbox, reconciliation]
+	Instance         string          // this instance's name in logs, health answers and leases [shop]
+	Channels         []ChannelConfig // at least one; the first serves orders that name none
+	StockURL         string          // where the stock service is called; empty: orders can't name a SKU
+	NotifyURL        string          // where channels post their callbacks: this service's /callback/pay
+	RefundNotifyURL  string          // and where refund notifications go [NotifyURL with refund for pay at its end]
+	MerchantID       string          // who we are to the channels
+	SigningKey       []byte          // shared with the channels, at least 16 bytes
+	PayWindow        time.Duration   // from an order's creation to its deadline [15m]
+	ScanEvery        time.Duration   // between two closing scans; how late closing may be [10s]
+	ScanBatch        int             // rows read at once by a job, at most 100 [100]
+	QueryEvery       time.Duration   // between two runs of the pending query [15s]
+	FirstQuery       time.Duration   // from an attempt's start to its first query; doubled each time, up to 10m [15s]
+	WatchFor         time.Duration   // how long after its deadline an attempt that no channel has closed is asked for [3h]
+	RefundQueryEvery time.Duration   // between two runs of the refund query [30s]
+	RelayEvery       time.Duration   // between two runs of the outbox relay [5s]
+	OutboxTries      int             // after which a message is parked [60]
+	CallTimeout      time.Duration   // for one call of another service; must leave the caller its patience [3s]
+	LeaseTTL         time.Duration   // of the closing scan's lease and of an order's lock [15s]
+	SignatureMaxAge  time.Duration   // by this node's clock, in both directions [5m]
+	ClosePolicy      ClosePolicy     // [ask-first]
+	LateSuccess      LateSuccess     // [refund]
+	CloseBy          []CloseBy       // [scan, message, expiry]
+	Consistency      []Consistency   // [local-transaction, outbox, reconciliation]
 }
 
 func (c Config) withDefaults() Config {
@@ -91,12 +93,17 @@ func (c Config) withDefaults() Config {
 	if base, ok := strings.CutSuffix(c.NotifyURL, "/pay"); ok {
 		setDefault(&c.RefundNotifyURL, base+"/refund")
 	}
+	c.Channels = slices.Clone(c.Channels)
+	for i := range c.Channels {
+		setDefault(&c.Channels[i].Zone, time.UTC)
+	}
 	setDefault(&c.PayWindow, 15*time.Minute)
 	setDefault(&c.ScanEvery, 10*time.Second)
 	setDefault(&c.ScanBatch, maxBatch)
 	setDefault(&c.QueryEvery, 15*time.Second)
 	setDefault(&c.FirstQuery, 15*time.Second)
 	setDefault(&c.WatchFor, 3*time.Hour)
+	setDefault(&c.RefundQueryEvery, 30*time.Second)
 	setDefault(&c.RelayEvery, 5*time.Second)
 	setDefault(&c.OutboxTries, 60)
 	setDefault(&c.CallTimeout, 3*time.Second)
@@ -181,6 +188,7 @@ func (c Config) requireTimes(require func(ok bool, format string, args ...any)) 
 		// The database counts in milliseconds; a window that rounds to none would close orders at their creation.
 		{"PayWindow", c.PayWindow}, {"ScanEvery", c.ScanEvery}, {"QueryEvery", c.QueryEvery},
 		{"FirstQuery", c.FirstQuery}, {"WatchFor", c.WatchFor}, {"RelayEvery", c.RelayEvery},
+		{"RefundQueryEvery", c.RefundQueryEvery},
 		{"CallTimeout", c.CallTimeout}, {"LeaseTTL", c.LeaseTTL}, {"SignatureMaxAge", c.SignatureMaxAge},
 	} {
 		require(field.value >= time.Millisecond, "%s must be at least 1ms, not %v", field.name, field.value)

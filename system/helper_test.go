@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,6 +50,7 @@ func (c *clock) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 
 // loops keeps background work until a test runs it.
 type loops struct {
+	mu    sync.Mutex
 	every map[string]func(context.Context)
 	once  []func(context.Context)
 }
@@ -60,15 +62,39 @@ func (l *loops) Every(name string, _ time.Duration, run func(context.Context)) {
 	l.every[name] = run
 }
 
-func (l *loops) Go(_ string, run func(context.Context)) { l.once = append(l.once, run) }
+func (l *loops) Go(_ string, run func(context.Context)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.once = append(l.once, run)
+}
 
 // runOnce runs what Go was given, and what that gives it in turn.
 func (l *loops) runOnce(ctx context.Context) {
-	for len(l.once) > 0 {
-		run := l.once[0]
-		l.once = l.once[1:]
+	for {
+		run := l.next()
+		if run == nil {
+			return
+		}
 		run(ctx)
 	}
+}
+
+func (l *loops) next() func(context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.once) == 0 {
+		return nil
+	}
+	run := l.once[0]
+	l.once = l.once[1:]
+	return run
+}
+
+// forget loses what Go was given, as a crash does.
+func (l *loops) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.once = nil
 }
 
 // connector opens a database file with the functions and the locking that the system asks for.
@@ -102,47 +128,46 @@ func ids() func() string {
 	return func() string { return fmt.Sprintf("id-%d", n.Add(1)) }
 }
 
-// fixture is one shop over its own database, with a channel that the test plays.
+// fixture is one shop over its own database, with two channels and a stock service that the test plays.
 type fixture struct {
 	*testing.T
-	clock   *clock
-	loops   *loops
-	db      *sql.DB
-	url     string
-	channel atomic.Value // http.HandlerFunc: what the channel answers; by default every prepay gets a token
-	prepays atomic.Int64
+	clock *clock
+	loops *loops
+	db    *sql.DB
+	bank  *bank
+	cfg   system.Config
+	url   string
 }
 
 func newFixture(t *testing.T, change ...func(*system.Config)) *fixture {
-	f := &fixture{T: t, clock: newClock(), loops: &loops{}}
+	f := &fixture{T: t, clock: newClock(), loops: &loops{}, bank: newBank()}
 	f.db = openDB(t, f.clock, system.Migrate)
-	f.channel.Store(http.HandlerFunc(answerPrepay))
-	channel := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f.prepays.Add(1)
-		f.channel.Load().(http.HandlerFunc)(w, r)
-	}))
-	t.Cleanup(channel.Close)
-	cfg := system.Config{
-		Channels: []system.ChannelConfig{{Name: "mock", URL: channel.URL}}, NotifyURL: "http://shop/callback/pay", MerchantID: "M1", SigningKey: signingKey,
+	others := httptest.NewServer(f.bank)
+	t.Cleanup(others.Close)
+	f.cfg = system.Config{
+		Channels:  []system.ChannelConfig{{Name: "mock", URL: others.URL + "/mock"}, {Name: "second", URL: others.URL + "/second", AckBody: "success"}},
+		StockURL:  others.URL + "/stock",
+		NotifyURL: "http://shop/callback/pay", MerchantID: "M1", SigningKey: signingKey,
 	}
 	for _, c := range change {
-		c(&cfg)
+		c(&f.cfg)
 	}
-	shop, err := system.New(cfg, system.Env{
-		Clock: f.clock, Loops: f.loops, DB: f.db, HTTP: channel.Client(), NewID: ids(), Log: quiet(),
-	})
-	require.NoError(t, err)
-	shop.Start()
-	server := httptest.NewServer(shop.Handler())
-	t.Cleanup(server.Close)
-	f.url = server.URL
+	f.url = f.start(f.cfg, nil, nil)
 	return f
 }
 
-func answerPrepay(w http.ResponseWriter, r *http.Request) {
-	var request struct{ OutTradeNo string }
-	_ = json.NewDecoder(r.Body).Decode(&request)
-	fmt.Fprintf(w, `{"outTradeNo":%q,"prepayToken":"P-%s"}`, request.OutTradeNo, request.OutTradeNo)
+// start starts an instance over the fixture's database and returns where it listens.
+func (f *fixture) start(cfg system.Config, broker system.Broker, leases system.Leases) string {
+	f.Helper()
+	shop, err := system.New(cfg, system.Env{
+		Clock: f.clock, Loops: f.loops, DB: f.db, HTTP: &http.Client{}, NewID: ids(), Log: quiet(),
+		Broker: broker, Leases: leases,
+	})
+	require.NoError(f, err)
+	shop.Start()
+	server := httptest.NewServer(shop.Handler())
+	f.Cleanup(server.Close)
+	return server.URL
 }
 
 func (f *fixture) do(method, path, body string, header http.Header) (int, string) {
@@ -182,7 +207,13 @@ func (f *fixture) order(orderNo string) (order system.Order) {
 	return order
 }
 
-func (f *fixture) scan() { f.loops.every["close-scan"](f.Context()) }
+func (f *fixture) scan() { f.run("close-scan") }
+
+// run is one run of a periodic job.
+func (f *fixture) run(job string) { f.loops.every[job](f.Context()) }
+
+// relay delivers what was sent, and what follows from that.
+func (f *fixture) relay() { f.loops.runOnce(f.Context()) }
 
 // column returns the first column of a query as text, row by row.
 func (f *fixture) column(query string, args ...any) []string {

@@ -9,9 +9,19 @@ import (
 
 func (s *Shop) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders", s.endpoint(s.handleCreate))
+	mux.Handle("POST /orders", s.endpoint(s.idempotent("create", s.handleCreate)))
+	mux.Handle("GET /orders", s.endpoint(s.handleList))
 	mux.Handle("GET /orders/{no}", s.endpoint(s.handleRead))
-	mux.Handle("POST /callback/pay", s.endpoint(s.handlePayCallback))
+	mux.Handle("POST /orders/{no}/pay", s.endpoint(s.idempotent("pay", s.handlePay)))
+	mux.Handle("POST /orders/{no}/cancel", s.endpoint(s.idempotent("cancel", s.handleCancel)))
+	mux.Handle("POST /orders/{no}/refunds", s.endpoint(s.idempotent("refund", s.handleRefund)))
+	mux.Handle("GET /orders/{no}/refunds", s.endpoint(s.handleRefunds))
+	// A callback's key is its transaction. An answer that was kept under another would be given without a look at the
+	// signature.
+	mux.Handle("POST /callback/pay", s.endpoint(s.counted(s.handlePayCallback)))
+	mux.Handle("POST /callback/refund", s.endpoint(s.counted(s.handleRefundCallback)))
+	mux.Handle("GET /alerts", s.endpoint(s.handleAlerts))
+	mux.Handle("GET /metrics", s.endpoint(s.handleMetrics))
 	mux.Handle("GET /healthz", s.endpoint(s.handleHealth))
 	mux.Handle("/", s.endpoint(handleUnknown))
 	return mux
@@ -39,16 +49,36 @@ func (s *Shop) endpoint(handle func(http.ResponseWriter, *http.Request) error) h
 
 // handleRead answers GET /orders/{no} with the order as the database has it now.
 func (s *Shop) handleRead(w http.ResponseWriter, r *http.Request) error {
-	orderNo := r.PathValue("no")
-	if err := checkName("orderNo", "order_no_invalid", orderNo, maxOrderNo); err != nil {
+	orderNo, err := pathOrderNo(r)
+	if err != nil {
 		return err
 	}
-	order, err := s.readOrder(r.Context(), orderNo)
+	order, err := s.readOrder(r.Context(), orderNo, "")
 	if err != nil {
 		return err
 	}
 	httpjson.Write(w, http.StatusOK, order)
 	return nil
+}
+
+func pathOrderNo(r *http.Request) (string, error) {
+	orderNo := r.PathValue("no")
+	return orderNo, checkName("orderNo", "order_no_invalid", orderNo, maxOrderNo)
+}
+
+// counted counts the callbacks that fail.
+func (s *Shop) counted(handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		err := handle(w, r)
+		var refusal *httpjson.Error
+		switch {
+		case errors.As(err, &refusal):
+			s.metrics.callbackFailed(refusal.Code)
+		case err != nil:
+			s.metrics.callbackFailed("internal")
+		}
+		return err
+	}
 }
 
 // handleHealth answers GET /healthz with 200 when the database answers too.

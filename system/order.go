@@ -1,7 +1,6 @@
 package system
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/tillstorm/tillstorm/system/httpjson"
@@ -31,6 +30,9 @@ func Transitions() []Transition {
 		{Refunding, Refunded},
 	}
 }
+
+// Reinstatement is the transition of the policy LateReinstate, and of nothing else.
+func Reinstatement() Transition { return Transition{Closed, Paid} }
 
 // Allowed reports whether the state machine has this transition.
 func (t Transition) Allowed() bool {
@@ -64,24 +66,33 @@ type Order struct {
 	DeadlineMs  int64  `json:"deadlineMs"`
 	PaidMs      int64  `json:"paidMs,omitempty"`
 	ClosedMs    int64  `json:"closedMs,omitempty"`
-	Channel     string `json:"channel"`
-	OutTradeNo  string `json:"outTradeNo"`
-	PrepayToken string `json:"prepayToken,omitempty"`
+	SKU         string `json:"sku,omitempty"`
+	Quantity    int64  `json:"quantity,omitempty"`
+	// RefundedCents is what has gone back of the money that paid the order.
+	RefundedCents int64  `json:"refundedCents,omitempty"`
+	Channel       string `json:"channel"`
+	OutTradeNo    string `json:"outTradeNo"`
+	PrepayToken   string `json:"prepayToken,omitempty"`
+
+	attemptState AttemptState
+	firstChannel string
+	expired      bool // by the database's clock, when it was read
 }
 
 // awaitsPrepay reports whether the buyer can't pay yet because the channel has given us no token.
-func (o Order) awaitsPrepay() bool { return o.Status == Created && o.PrepayToken == "" }
+func (o Order) awaitsPrepay() bool {
+	return o.Status == Created && o.attemptState == AttemptOpen && o.PrepayToken == ""
+}
 
 const (
 	maxOrderNo     = 64
 	maxOutTradeNo  = 80 // an order number and an attempt's number
 	maxChannelName = 32
 	maxChannelTxn  = 128
+	maxRefundNo    = 64 // of a caller's; our own may be longer
+	maxSKU         = 64
+	maxQuantity    = 1_000_000
 )
-
-// outTradeNo names an attempt towards the channel. It follows from the order, so that a retry after a lost reply can
-// only mean the same trade.
-func outTradeNo(orderNo string, attempt int) string { return fmt.Sprintf("%s-%d", orderNo, attempt) }
 
 // checkName refuses a name that isn't 1 to max of [A-Za-z0-9_-] with a 400 of the given code.
 func checkName(field, code, name string, max int) error {

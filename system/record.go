@@ -18,6 +18,13 @@ type paymentRecord struct {
 	orderStatus Status
 }
 
+// What a charge may meet.
+const (
+	applied = "applied" // the order waits for it, and is paid by it
+	late    = "late"    // the order is closed
+	surplus = "surplus" // the order is paid already
+)
+
 // The record's disposition is decided inside the statement that makes it, by the status which the order has at that
 // moment, so that a record never has to be touched again.
 const insertPaymentRecord = `-- name: InsertPaymentRecord

@@ -11,6 +11,8 @@ type Shop struct {
 	cfg     Config
 	env     Env
 	channel channelClient
+	stock   stockClient
+	metrics *metrics
 	handler http.Handler
 }
 
@@ -24,7 +26,8 @@ func New(cfg Config, env Env) (*Shop, error) {
 		return nil, fmt.Errorf("new shop: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	s := &Shop{cfg: cfg, env: env, channel: channelClient{cfg: cfg, env: env}}
+	calls := caller{cfg: cfg, env: env}
+	s := &Shop{cfg: cfg, env: env, channel: channelClient{calls}, stock: stockClient{calls}, metrics: newMetrics()}
 	s.handler = s.routes()
 	return s, nil
 }
@@ -32,7 +35,21 @@ func New(cfg Config, env Env) (*Shop, error) {
 // Handler serves the shop's HTTP API.
 func (s *Shop) Handler() http.Handler { return s.handler }
 
-// Start starts the background work: the closing scan.
+// Start starts the background work. It may be called once.
 func (s *Shop) Start() {
-	s.env.Loops.Every("close-scan", s.cfg.ScanEvery, s.closeDueOrders)
+	if s.cfg.closesBy(CloseByScan) {
+		s.env.Loops.Every(closeScan, s.cfg.ScanEvery, s.closeDueOrders)
+	}
+	if s.closesByMessage() {
+		s.env.Broker.Subscribe(closeTopic, s.onCloseMessage)
+	}
+	if s.closesByExpiry() {
+		s.env.Leases.OnExpire(closeKey, s.onKeyExpired)
+	}
+	if s.cfg.keptBy(ByOutbox) {
+		s.env.Loops.Every("outbox-relay", s.cfg.RelayEvery, s.relayOutbox)
+	}
+	s.env.Loops.Every("pending-query", s.cfg.QueryEvery, s.queryPending)
+	s.env.Loops.Every("refund-query", s.cfg.RefundQueryEvery, s.queryRefunds)
+	s.startReconciliation()
 }

@@ -1,0 +1,75 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/tillstorm/tillstorm/system/httpjson"
+)
+
+// OrderSummary is an order in a list.
+type OrderSummary struct {
+	OrderNo string `json:"orderNo"`
+	Status  Status `json:"status"`
+	Money
+	CreatedMs int64 `json:"createdMs"`
+}
+
+// orderPage is a part of the orders, by number. Next is where to go on, empty when there is no more.
+type orderPage struct {
+	Orders []OrderSummary `json:"orders"`
+	Next   string         `json:"next,omitempty"`
+}
+
+// handleList answers GET /orders?after=NO&limit=N with the orders whose numbers follow, at most 100.
+func (s *Shop) handleList(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	limit := maxBatch
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxBatch {
+			return httpjson.Errorf(http.StatusBadRequest, "limit_invalid", "limit must be 1 to %d", maxBatch)
+		}
+		limit = n
+	}
+	after := query.Get("after")
+	if after != "" {
+		if err := checkName("after", "after_invalid", after, maxOrderNo); err != nil {
+			return err
+		}
+	}
+	page, err := s.listOrders(r.Context(), after, limit)
+	if err != nil {
+		return err
+	}
+	httpjson.Write(w, http.StatusOK, page)
+	return nil
+}
+
+const listOrders = `-- name: ListOrders
+SELECT order_no, status, amount_cents, currency, created_ms FROM orders
+WHERE order_no > ?1
+ORDER BY order_no
+LIMIT ?2`
+
+func (s *Shop) listOrders(ctx context.Context, after string, limit int) (orderPage, error) {
+	page := orderPage{Orders: []OrderSummary{}}
+	rows, err := s.env.DB.QueryContext(ctx, listOrders, after, limit)
+	if err != nil {
+		return page, fmt.Errorf("list orders: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var o OrderSummary
+		if err := rows.Scan(&o.OrderNo, &o.Status, &o.AmountCents, &o.Currency, &o.CreatedMs); err != nil {
+			return page, fmt.Errorf("read order of list: %w", err)
+		}
+		page.Orders = append(page.Orders, o)
+	}
+	if len(page.Orders) == limit {
+		page.Next = page.Orders[limit-1].OrderNo
+	}
+	return page, rows.Err()
+}
