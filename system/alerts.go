@@ -35,11 +35,17 @@ ON CONFLICT (kind, subject) DO NOTHING`
 
 // raiseAlert raises an alert unless it stands already. Within a transaction it is part of that transaction's fact.
 func raiseAlert(ctx context.Context, db sqldb.Execer, a alert) error {
-	_, err := sqldb.Changed(ctx, db, insertAlert, a.kind, a.subject, a.amountCents, a.currency, a.detail, traceID(ctx))
+	_, err := raiseNew(ctx, db, a)
+	return err
+}
+
+// raiseNew is raiseAlert that reports whether the alert is new.
+func raiseNew(ctx context.Context, db sqldb.Execer, a alert) (bool, error) {
+	isNew, err := sqldb.Changed(ctx, db, insertAlert, a.kind, a.subject, a.amountCents, a.currency, a.detail, traceID(ctx))
 	if err != nil {
-		return fmt.Errorf("raise alert %s of %s: %w", a.kind, a.subject, err)
+		return false, fmt.Errorf("raise alert %s of %s: %w", a.kind, a.subject, err)
 	}
-	return nil
+	return isNew, nil
 }
 
 // Alert is an alert as the API tells it.

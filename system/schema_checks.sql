@@ -30,3 +30,47 @@ CREATE TABLE idempotency_keys (
     created_ms  INTEGER NOT NULL,
     PRIMARY KEY (caller, operation, key)
 ) STRICT;
+
+-- Which hour a job has last been run for, so that one of several instances runs it.
+CREATE TABLE reconcile_jobs (
+    job  TEXT    NOT NULL PRIMARY KEY,
+    hour INTEGER NOT NULL -- hours since 1970 by db_now_ms()
+) STRICT;
+
+INSERT INTO reconcile_jobs (job, hour) VALUES ('reconcile', 0);
+
+-- The days of each channel, without a gap from the first one on: what has become of their bills.
+CREATE TABLE bill_days (
+    channel   TEXT    NOT NULL,
+    bill_day  TEXT    NOT NULL, -- 2026-01-31, in the channel's zone
+    start_ms  INTEGER NOT NULL,
+    end_ms    INTEGER NOT NULL, -- the start of the next day
+    state     TEXT    NOT NULL, -- WAITING for the bill, FETCHED whole, CHECKED for good
+    place     TEXT    NOT NULL DEFAULT '', -- how far the bill has been fetched, as the channel says it
+    row_count INTEGER NOT NULL DEFAULT 0,
+    next_ms   INTEGER, -- when something is to be done about it; NULL once it is CHECKED
+    PRIMARY KEY (channel, bill_day)
+) STRICT;
+
+CREATE INDEX bill_days_by_due ON bill_days (next_ms) WHERE next_ms IS NOT NULL;
+
+-- The bills as the channels sent them. They are kept: a charge of one day may be recorded here on the next.
+CREATE TABLE bill_rows (
+    channel      TEXT    NOT NULL,
+    bill_day     TEXT    NOT NULL,
+    position     INTEGER NOT NULL, -- 1, 2, ... within the bill
+    kind         TEXT    NOT NULL, -- charge, refund
+    number       TEXT    NOT NULL, -- the channel's of a charge, ours of a refund
+    out_trade_no TEXT    NOT NULL,
+    order_no     TEXT    NOT NULL,
+    amount_cents INTEGER NOT NULL,
+    currency     TEXT    NOT NULL,
+    at_ms        INTEGER NOT NULL, -- charged, or refund accepted, by the channel's clock
+    PRIMARY KEY (channel, bill_day, position)
+) STRICT;
+
+CREATE INDEX bill_rows_by_number ON bill_rows (channel, kind, number, bill_day, position);
+
+-- What must stand in a day's bill is found by these.
+CREATE INDEX payment_records_by_time ON payment_records (channel, recorded_ms, channel_txn);
+CREATE INDEX refunds_by_done ON refunds (channel, done_ms, refund_no);
