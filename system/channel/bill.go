@@ -15,7 +15,8 @@ import (
 // billReady is how long after the end of a day its bill can be had.
 const billReady = 10 * time.Hour
 
-const maxBillPage = 1000
+// maxBillPage keeps a page within what a client reads of a body.
+const maxBillPage = 100
 
 type billRequest struct {
 	Date  string `json:"date"`  // 2026-01-31, a day in the channel's zone
