@@ -1,6 +1,7 @@
 package system_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -83,24 +84,23 @@ func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&request)
 	_, rest, _ := strings.Cut(r.URL.Path, "/")
 	service, path, _ := strings.Cut(rest, "/")
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	key := request.RefundNo
-	for _, name := range []string{request.OutTradeNo, request.OrderNo} {
-		if key == "" {
-			key = name
-		}
-	}
-	b.calls = append(b.calls, service+" /"+path+" "+key)
-	if answer := b.answer[service+" /"+path]; answer != nil {
-		b.mu.Unlock()
+	if answer := b.note(service+" /"+path, cmp.Or(request.RefundNo, request.OutTradeNo, request.OrderNo)); answer != nil {
 		answer(w, r)
-		b.mu.Lock()
 		return
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	status, answer := b.serve(service, path, request)
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// note remembers a call and returns the test's own answer to it, if there is one.
+func (b *bank) note(call, key string) http.HandlerFunc {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = append(b.calls, call+" "+key)
+	return b.answer[call]
 }
 
 func (b *bank) serve(service, path string, r bankRequest) (int, any) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tillstorm/tillstorm/system/sqldb"
@@ -42,6 +43,9 @@ const mayGiveBack = `(r.state <> 'FAILED' OR r.channel_state <> 'CLOSED')`
 
 // automaticRefund begins the number of every refund that we make by ourselves, and of no other.
 const automaticRefund = "R-"
+
+// isAutomatic reports whether a refund was our own idea: of a charge that came late or was surplus.
+func isAutomatic(refundNo string) bool { return strings.HasPrefix(refundNo, automaticRefund) }
 
 // Refund is an intent to give back a charge or a part of it. Its number is never used for another.
 type Refund struct {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/tillstorm/tillstorm/system/httpjson"
 )
@@ -60,7 +59,7 @@ func (s *Shop) readRefundWish(r *http.Request) (refundWish, error) {
 		wish.RefundNo = "F-" + s.effectID(r.Context())
 		return wish, nil
 	}
-	if strings.HasPrefix(wish.RefundNo, automaticRefund) {
+	if isAutomatic(wish.RefundNo) {
 		return wish, httpjson.Errorf(http.StatusBadRequest, "refund_no_invalid", "refundNo must not begin with %s", automaticRefund)
 	}
 	return wish, checkName("refundNo", "refund_no_invalid", wish.RefundNo, maxRefundNo)
