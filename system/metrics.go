@@ -24,7 +24,6 @@ type metrics struct {
 	overdue        prometheus.Gauge
 	overdueFor     prometheus.Gauge
 	outboxDepth    prometheus.Gauge
-	outboxParked   prometheus.Gauge
 	refundsOpen    prometheus.Gauge
 	alertsByKind   *prometheus.GaugeVec
 	billsUnsettled prometheus.Gauge
@@ -55,7 +54,6 @@ func newMetrics() *metrics {
 		overdue:         gauge("orders_overdue", "Orders that should be closed by now."),
 		overdueFor:      gauge("orders_overdue_seconds", "How long the most overdue order has been waiting for its close."),
 		outboxDepth:     gauge("outbox_depth", "Messages that are not delivered yet."),
-		outboxParked:    gauge("outbox_parked", "Messages that were given up."),
 		refundsOpen:     gauge("refunds_open", "Refunds that are not final yet."),
 		alertsByKind: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "till_alerts", Help: "Alerts that were raised, by kind.",
@@ -102,14 +100,13 @@ SELECT (SELECT count(*) FROM orders WHERE status = 'CREATED'),
        (SELECT count(*) FROM orders WHERE status = 'CREATED' AND deadline_ms <= now_ms),
        (SELECT coalesce(max(0, now_ms - min(deadline_ms)), 0) FROM orders WHERE status = 'CREATED'),
        (SELECT count(*) FROM outbox WHERE state = 'PENDING'),
-       (SELECT count(*) FROM outbox WHERE state = 'PARKED'),
        (SELECT count(*) FROM refunds WHERE next_query_ms IS NOT NULL),
        (SELECT count(*) FROM bill_days WHERE next_ms IS NOT NULL AND end_ms <= now_ms)
 FROM clock`
 
 func (s *Shop) readBacklog(ctx context.Context) error {
-	var pending, overdue, overdueMs, depth, parked, refunds, bills int64
-	err := s.env.DB.QueryRowContext(ctx, readBacklog).Scan(&pending, &overdue, &overdueMs, &depth, &parked, &refunds, &bills)
+	var pending, overdue, overdueMs, depth, refunds, bills int64
+	err := s.env.DB.QueryRowContext(ctx, readBacklog).Scan(&pending, &overdue, &overdueMs, &depth, &refunds, &bills)
 	if err != nil {
 		return fmt.Errorf("read backlog: %w", err)
 	}
@@ -118,7 +115,6 @@ func (s *Shop) readBacklog(ctx context.Context) error {
 	m.overdue.Set(float64(overdue))
 	m.overdueFor.Set(float64(overdueMs) / 1000)
 	m.outboxDepth.Set(float64(depth))
-	m.outboxParked.Set(float64(parked))
 	m.refundsOpen.Set(float64(refunds))
 	m.billsUnsettled.Set(float64(bills))
 	return nil
@@ -133,6 +129,7 @@ func (s *Shop) readAlertCounts(ctx context.Context) error {
 		return fmt.Errorf("count alerts: %w", err)
 	}
 	defer rows.Close()
+	s.metrics.alertsByKind.Reset()
 	for rows.Next() {
 		var kind string
 		var count int64
