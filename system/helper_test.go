@@ -106,15 +106,19 @@ type connector struct {
 func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
 func (c connector) Driver() driver.Driver                        { return c.driver }
 
-func openDB(t *testing.T, clock *clock, migrate func(context.Context, *sql.DB) error) *sql.DB {
-	t.Helper()
+func connectorTo(clock *clock, path string) connector {
 	hook := func(conn *sqlite3.SQLiteConn) error {
 		return conn.RegisterFunc("db_now_ms", func() int64 { return clock.ms.Load() }, false)
 	}
-	db := sql.OpenDB(connector{
+	return connector{
 		driver: &sqlite3.SQLiteDriver{ConnectHook: hook},
-		dsn:    "file:" + filepath.Join(t.TempDir(), "test.db") + "?_txlock=immediate&_journal_mode=WAL&_busy_timeout=5000&_synchronous=OFF",
-	})
+		dsn:    "file:" + path + "?_txlock=immediate&_journal_mode=WAL&_busy_timeout=5000&_synchronous=OFF",
+	}
+}
+
+func openDB(t *testing.T, clock *clock, migrate func(context.Context, *sql.DB) error) *sql.DB {
+	t.Helper()
+	db := sql.OpenDB(connectorTo(clock, filepath.Join(t.TempDir(), "test.db")))
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	require.NoError(t, migrate(t.Context(), db))
 	return db
