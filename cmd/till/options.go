@@ -42,7 +42,8 @@ func (o *options) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.merchant, "merchant", "M1", "who we are to the channels")
 	flags.StringVar(&o.instance, "instance", "", "name of this instance in logs and leases (default host and process id)")
 	flags.StringSliceVar(&o.channels, "channel", []string{"mock"}, "payment channels, the first for orders that name none:\n"+
-		"an emulator inside ("+strings.Join(personalityNames(), ", ")+") or NAME=URL of one outside")
+		"an emulator inside ("+strings.Join(personalityNames(), ", ")+") or NAME=URL of one outside,\n"+
+		"which acknowledges and bills like the emulator of its name, or like mock")
 	flags.StringVar(&o.stockURL, "stock-url", "", "stock service outside (default: the one inside)")
 	flags.StringVar(&o.publicURL, "public-url", "", "where channels outside reach this service, like https://shop.example")
 	flags.DurationVar(&o.payWindow, "pay-window", 15*time.Minute, "from an order's creation to its deadline")
@@ -79,30 +80,30 @@ func flagsFromEnv(cmd *cobra.Command) error {
 	return nil
 }
 
-// channelOption is one --channel: an emulator inside, or a URL.
+// channelOption is one --channel: an emulator inside, or a channel outside that behaves like its personality.
 type channelOption struct {
 	name        string
-	url         string
-	personality channel.Personality // of the emulator; none when there is a url
+	url         string // of a channel outside
+	personality channel.Personality
 }
 
 func (o *options) parseChannels() ([]channelOption, error) {
 	var parsed []channelOption
 	for _, text := range o.channels {
 		name, url, outside := strings.Cut(text, "=")
-		if outside {
-			if o.publicURL == "" {
-				return nil, usageError{fmt.Errorf("--channel %s: a channel outside needs --public-url, to send its callbacks to", text)}
-			}
-			parsed = append(parsed, channelOption{name: name, url: url})
-			continue
-		}
-		at := slices.IndexFunc(channel.Personalities(), func(p channel.Personality) bool { return p.Name == name })
-		if at < 0 {
+		known := slices.IndexFunc(channel.Personalities(), func(p channel.Personality) bool { return p.Name == name })
+		switch {
+		case outside && o.publicURL == "":
+			return nil, usageError{fmt.Errorf("--channel %s: a channel outside needs --public-url, to send its callbacks to", text)}
+		case !outside && known < 0:
 			return nil, usageError{fmt.Errorf("--channel %s: there are emulators of %s, and for a channel outside NAME=URL",
 				text, strings.Join(personalityNames(), ", "))}
 		}
-		parsed = append(parsed, channelOption{name: name, personality: channel.Personalities()[at]})
+		option := channelOption{name: name, url: url, personality: channel.Mock()}
+		if known >= 0 {
+			option.personality = channel.Personalities()[known]
+		}
+		parsed = append(parsed, option)
 	}
 	return parsed, nil
 }
@@ -153,7 +154,7 @@ func (o *options) shopConfig(channels []channelOption) (system.Config, error) {
 		if url == "" {
 			url = "http://" + channelHost(c.name)
 		}
-		cfg.Channels = append(cfg.Channels, system.ChannelConfig{Name: c.name, URL: url, AckBody: c.personality.AckBody})
+		cfg.Channels = append(cfg.Channels, system.ChannelConfig{Name: c.name, URL: url, AckBody: c.personality.AckBody, Zone: c.personality.Zone})
 	}
 	if err := cfg.Validate(); err != nil {
 		return cfg, usageError{err}

@@ -117,7 +117,8 @@ func TestTokenLifeAndAutoClose(t *testing.T) {
 
 func TestOddities(t *testing.T) {
 	f := newFixture(t, channel.Mock())
-	f.ok("/operator/trade", `{"outTradeNo":"A1-1","queryLagMs":3000,"notFoundMs":1000,"settleLagMs":5000,"closeErrors":1,
+	f.ok("/operator/trade", `{"outTradeNo":"A1-1","queryLagMs":3000,"notFoundMs":1000,"settleLagMs":5000,
+		"faults":[{"path":"/close","kind":"error","times":1}],
 		"copies":2,"channelTxn":"TX"}`)
 	f.prepay(9900)
 	f.refused("/query", trade, "TRADE_NOT_EXIST")
@@ -156,6 +157,33 @@ func TestOddities(t *testing.T) {
 
 	f.refused("/operator/trade", `{"outTradeNo":"A1-1","copies":-1}`, "PARAM_ERROR")
 	f.refused("/operator/trade", `{"outTradeNo":"A1-1","refundState":"LOST"}`, "PARAM_ERROR")
+}
+
+func TestFaultsAreSpent(t *testing.T) {
+	f := newFixture(t, channel.Mock())
+	f.ok("/operator/trade", `{"outTradeNo":"A1-1","faults":[{"path":"/prepay","kind":"lost","times":1},
+		{"path":"/close","kind":"limit","times":2},{"path":"/refund","kind":"lost","times":1}]}`)
+	status, answer := f.prepay(9900)
+	require.Equal(t, 500, status, answer)
+	require.Equal(t, "NOTPAY", f.state()) // lost, but done
+	f.refused("/close", trade, "FREQUENCY_LIMITED")
+	f.ok("/pay", trade)
+	f.refused("/close", trade, "FREQUENCY_LIMITED")
+	f.refused("/close", trade, "ORDERPAID")
+	f.refused("/refund", f.refundBody("R1", 100), "SYSTEM_ERROR")
+	require.Equal(t, false, f.ok("/refund", f.refundBody("R1", 100))["fundsMoved"])
+	f.refused("/operator/trade", `{"outTradeNo":"A1-1","faults":[{"path":"/pay","kind":"error","times":1}]}`, "PARAM_ERROR")
+	f.refused("/operator/trade", `{"outTradeNo":"A1-1","faults":[{"path":"/close","kind":"odd","times":1}]}`, "PARAM_ERROR")
+}
+
+func TestFinishedTellsTheChargeAgain(t *testing.T) {
+	f := newFixture(t, channel.AlipayLike())
+	f.prepay(9900)
+	f.refused("/operator/finish", trade, "TRADE_NOT_PAID")
+	f.ok("/pay", trade)
+	f.ok("/operator/finish", trade)
+	f.world.run(t.Context())
+	require.Contains(t, f.received[len(f.received)-1], `"channelTxn":"T-A1-1-1","state":"FINISHED"`)
 }
 
 func TestSilentTradeTellsNobody(t *testing.T) {

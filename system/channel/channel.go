@@ -76,10 +76,10 @@ func (c *Channel) Start() { c.env.Loops.Go("resume", c.resume) }
 func (c *Channel) routes() http.Handler {
 	mux := http.NewServeMux()
 	// The merchant's.
-	mux.Handle("POST /prepay", c.keyed(c.endpoint(c.handlePrepay)))
-	mux.Handle("POST /query", c.keyed(c.endpoint(c.handleQuery)))
-	mux.Handle("POST /close", c.keyed(c.endpoint(c.handleClose)))
-	mux.Handle("POST /refund", c.keyed(c.endpoint(c.handleRefund)))
+	mux.Handle("POST /prepay", c.keyed(c.faulty(c.endpoint(c.handlePrepay))))
+	mux.Handle("POST /query", c.keyed(c.faulty(c.endpoint(c.handleQuery))))
+	mux.Handle("POST /close", c.keyed(c.faulty(c.endpoint(c.handleClose))))
+	mux.Handle("POST /refund", c.keyed(c.faulty(c.endpoint(c.handleRefund))))
 	mux.Handle("POST /refund/query", c.keyed(c.endpoint(c.handleRefundQuery)))
 	mux.Handle("POST /bill", c.keyed(c.endpoint(c.handleBill)))
 	// The payer's.
@@ -88,6 +88,7 @@ func (c *Channel) routes() http.Handler {
 	// The operator's.
 	mux.Handle("POST /operator/trade", c.endpoint(c.handleOddity))
 	mux.Handle("POST /operator/refund", c.endpoint(c.handleDecideRefund))
+	mux.Handle("POST /operator/finish", c.endpoint(c.handleFinish))
 	mux.Handle("POST /operator/resend", c.endpoint(c.handleResend))
 	mux.Handle("POST /operator/bill", c.endpoint(c.handleBillDelay))
 	mux.Handle("POST /operator/bill-row", c.endpoint(c.handleBillEdit))

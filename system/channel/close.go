@@ -8,33 +8,22 @@ import (
 // closeTrade ends an unpaid trade, or refuses as the personality's CloseAnswers say. It goes by the ledger, even where
 // a query lags behind it.
 func (c *Channel) closeTrade(ctx context.Context, outTradeNo string) (t trade, err error) {
-	var refusal error
 	var after func()
 	err = c.inTx(ctx, func(tx *sql.Tx) error {
 		if t, err = c.readTrade(ctx, tx, outTradeNo); err != nil {
 			return err
 		}
-		if t.oddity.CloseErrors > 0 {
-			refusal = refuse(codeSystemError, "call again")
-			t.oddity.CloseErrors--
-			return setOddity(ctx, tx, outTradeNo, t.oddity)
-		}
-		if refusal = c.refuseClose(t); refusal != nil || !c.cfg.Personality.exists(t) {
-			return nil
+		if err := c.refuseClose(t); err != nil || !c.cfg.Personality.exists(t) {
+			return err
 		}
 		after, err = c.endTrade(ctx, tx, t)
 		t.state = stateClosed
 		return err
 	})
-	switch {
-	case err != nil:
-		return t, err
-	case refusal != nil:
-		return t, refusal
-	case after != nil:
+	if err == nil && after != nil {
 		after()
 	}
-	return t, nil
+	return t, err
 }
 
 // refuseClose says why a trade can't be closed, or nil.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
@@ -139,9 +140,7 @@ func (a *recorder) WriteHeader(status int)               { a.status = status }
 func (a *recorder) Write(text []byte) (n int, err error) { return a.body.Write(text) }
 
 func (a *recorder) send(w http.ResponseWriter) {
-	for name, values := range a.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body.Bytes()) // a client that has gone away asks again
 }

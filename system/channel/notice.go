@@ -8,7 +8,7 @@ import (
 )
 
 // notice is the body of a notification about a trade or a refund, which then has a refundNo and the refund's amount and
-// state. Only with state SUCCESS and a channelTxn it says that money was taken; otherwise the state says what became of
+// state. With a channelTxn it says, perhaps again, that money was taken; otherwise the state says what became of
 // the trade.
 type notice struct {
 	OrderNo     string `json:"orderNo"`
@@ -27,11 +27,14 @@ func (c *Channel) tradeNotice(t trade, state string) notice {
 		OrderNo: t.OrderNo, OutTradeNo: t.OutTradeNo, Channel: c.cfg.Name, MerchantID: t.MerchantID, State: state,
 		AmountCents: t.AmountCents, Currency: t.Currency,
 	}
-	if state == stateSuccess {
+	if state == stateSuccess || state == stateFinished {
 		n.ChannelTxn = t.channelTxn
 	}
 	return n
 }
+
+// stateFinished is told months after a charge, when it can't be refunded any more. It is no news about money.
+const stateFinished = "FINISHED"
 
 // tidings are what a merchant is to be told. The id stays the same over all resends.
 type tidings struct {

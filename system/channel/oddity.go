@@ -15,16 +15,16 @@ import (
 // emulator draws nothing at random; whoever wants a storm sets oddities, in Config for all trades or by POST
 // /operator/trade for one, before or after it is opened.
 type Oddity struct {
-	QueryLagMs  int64  `json:"queryLagMs"`  // for this long after its charge, a query still says NOTPAY
-	NotFoundMs  int64  `json:"notFoundMs"`  // for this long after its prepay, a query says TRADE_NOT_EXIST
-	SettleLagMs int64  `json:"settleLagMs"` // from the payer's confirmation to the charge; USERPAYING meanwhile
-	NotifyLagMs int64  `json:"notifyLagMs"` // added before the first notification
-	Silent      bool   `json:"silent"`      // no notification is ever sent
-	Copies      int    `json:"copies"`      // further copies of each first notification, at the same time
-	CloseErrors int    `json:"closeErrors"` // so many closes answer SYSTEM_ERROR and do nothing
-	RefundLagMs int64  `json:"refundLagMs"` // from a refund's acceptance to its outcome; zero: as the personality says
-	RefundState string `json:"refundState"` // the outcome: SUCCESS (or empty), ABNORMAL or CLOSED
-	ChannelTxn  string `json:"channelTxn"`  // the number of its charge, which may be one that another channel has used
+	QueryLagMs  int64   `json:"queryLagMs"`  // for this long after its charge, a query still says NOTPAY
+	NotFoundMs  int64   `json:"notFoundMs"`  // for this long after its prepay, a query says TRADE_NOT_EXIST
+	SettleLagMs int64   `json:"settleLagMs"` // from the payer's confirmation to the charge; USERPAYING meanwhile
+	NotifyLagMs int64   `json:"notifyLagMs"` // added before the first notification
+	Silent      bool    `json:"silent"`      // no notification is ever sent
+	Copies      int     `json:"copies"`      // further copies of each first notification, at the same time
+	RefundLagMs int64   `json:"refundLagMs"` // from a refund's acceptance to its outcome; zero: as the personality says
+	RefundState string  `json:"refundState"` // the outcome: SUCCESS (or empty), ABNORMAL or CLOSED
+	ChannelTxn  string  `json:"channelTxn"`  // the number of its charge, which may be one that another channel has used
+	Faults      []Fault `json:"faults"`      // each is spent by requests to its path, in this order
 }
 
 // maxCopies bounds Oddity.Copies.
@@ -33,12 +33,17 @@ const maxCopies = 100
 func (o Oddity) check() error {
 	outcomes := map[string]bool{"": true, stateSuccess: true, stateAbnormal: true, stateClosed: true}
 	switch {
-	case min(o.QueryLagMs, o.NotFoundMs, o.SettleLagMs, o.NotifyLagMs, o.RefundLagMs) < 0, o.CloseErrors < 0:
-		return paramError("lags and counts can't be negative")
+	case min(o.QueryLagMs, o.NotFoundMs, o.SettleLagMs, o.NotifyLagMs, o.RefundLagMs) < 0:
+		return paramError("lags can't be negative")
 	case o.Copies < 0 || o.Copies > maxCopies:
 		return paramError("copies must be 0 to %d", maxCopies)
 	case !outcomes[o.RefundState]:
 		return paramError("refundState must be SUCCESS, ABNORMAL or CLOSED")
+	}
+	for _, f := range o.Faults {
+		if err := f.check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -57,6 +62,17 @@ func (c *Channel) oddityOf(body string) (Oddity, error) {
 		return o, fmt.Errorf("read oddity: %w", err)
 	}
 	return o, nil
+}
+
+const selectOddity = `-- name: ReadOddity
+SELECT coalesce(max(body), '') FROM oddities WHERE out_trade_no = ?1`
+
+func (c *Channel) readOddity(ctx context.Context, db sqldb.Querier, outTradeNo string) (Oddity, error) {
+	var body string
+	if err := db.QueryRowContext(ctx, selectOddity, outTradeNo).Scan(&body); err != nil {
+		return Oddity{}, fmt.Errorf("read oddity of %s: %w", outTradeNo, err)
+	}
+	return c.oddityOf(body)
 }
 
 const upsertOddity = `-- name: SetOddity

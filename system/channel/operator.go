@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"database/sql"
 	"fmt"
 	"net/http"
 	"time"
@@ -43,6 +44,32 @@ func (c *Channel) handleDecideRefund(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return c.tellRefund(r, request.RefundNo)
+}
+
+// handleFinish answers POST /operator/finish: a charge is told once more, as FINISHED.
+func (c *Channel) handleFinish(r *http.Request) (any, error) {
+	var request tradeRequest
+	if err := httpjson.Read(r, &request); err != nil {
+		return nil, err
+	}
+	var t trade
+	var after func()
+	err := c.inTx(r.Context(), func(tx *sql.Tx) (err error) {
+		if t, err = c.readTrade(r.Context(), tx, request.OutTradeNo); err != nil {
+			return err
+		}
+		if t.state != stateSuccess {
+			return refuse("TRADE_NOT_PAID", "trade %s is not paid", t.OutTradeNo)
+		}
+		body := c.tradeNotice(t, stateFinished)
+		after, err = c.tell(r.Context(), tx, t, tidings{id: "finished-" + t.OutTradeNo, url: t.NotifyURL, traceID: c.env.NewID(), body: body})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	after()
+	return answerTrade(t, stateFinished), nil
 }
 
 const listNotices = `-- name: ListNoticesOfTrade

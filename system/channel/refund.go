@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
-	"github.com/tillstorm/tillstorm/system/httpjson"
 	"github.com/tillstorm/tillstorm/system/sqldb"
 )
 
@@ -107,7 +105,7 @@ func (c *Channel) refuseRefund(ctx context.Context, tx *sql.Tx, t trade, wanted 
 		return refuse("REFUND_TOO_MANY", "trade %s has been refunded %d times", t.OutTradeNo, count)
 	}
 	if count > 0 && t.nowMs < lastMs+p.RefundGap.Milliseconds() {
-		return httpjson.Errorf(http.StatusTooManyRequests, "FREQUENCY_LIMITED", "trade %s was refunded less than %v ago; call again with the same number", t.OutTradeNo, p.RefundGap)
+		return frequencyLimited("trade %s was refunded less than %v ago; call again with the same number", t.OutTradeNo, p.RefundGap)
 	}
 	return nil
 }
