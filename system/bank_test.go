@@ -70,6 +70,22 @@ func (b *bank) has(channel, outTradeNo string) bool {
 	return t != nil && t.State != "CLOSED"
 }
 
+// charge pays a trade if it can be paid, as a channel decides it.
+func (b *bank) charge(channel, outTradeNo, txn string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t := b.trades[channel+" "+outTradeNo]; t.State == "NOTPAY" {
+		t.State, t.ChannelTxn = "SUCCESS", txn
+	}
+}
+
+// paid says whether a trade has taken money.
+func (b *bank) paid(channel, outTradeNo string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.trades[channel+" "+outTradeNo].State == "SUCCESS"
+}
+
 // endRefunds lets all refunds succeed, without telling anybody.
 func (b *bank) endRefunds() {
 	b.mu.Lock()

@@ -3,7 +3,6 @@ package system
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -143,69 +142,4 @@ func enqueueStock(ctx context.Context, w *work, kind messageKind, orderNo string
 		return nil
 	}
 	return w.enqueue(ctx, message{kind: kind, key: stockNo})
-}
-
-func enqueueReinstate(ctx context.Context, w *work, c charge) error {
-	body, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	return w.enqueue(ctx, message{kind: reinstate, key: c.refundNo(), body: string(body)})
-}
-
-// The number that a reinstated order has at the stock service: its first one is released for ever. No order number has
-// a dot.
-const stockNoAgain = `.2`
-
-const markOrderReinstated = `-- name: MarkOrderReinstated
-UPDATE orders SET status = ?2, paid_ms = db_now_ms(), paid_channel = ?4, paid_txn = ?5, stock_no = ?1 || '` + stockNoAgain + `'
-WHERE order_no = ?1 AND status = ?3`
-
-const readStockWish = `-- name: ReadStockWish
-SELECT sku, quantity FROM orders WHERE order_no = ?1`
-
-// reinstateOrder opens a closed order again for a charge that came late, if its stock can be frozen again; if not, or
-// if another charge was first, the charge goes back. It is the policy LateReinstate's own transition, CLOSED to PAID.
-func (s *Shop) reinstateOrder(ctx context.Context, c charge) error {
-	var sku string
-	var quantity int64
-	if err := s.env.DB.QueryRowContext(ctx, readStockWish, c.OrderNo).Scan(&sku, &quantity); err != nil {
-		return fmt.Errorf("read stock of order %s: %w", c.OrderNo, err)
-	}
-	if sku != "" {
-		err := s.stock.freeze(ctx, c.OrderNo+stockNoAgain, sku, quantity)
-		if errors.Is(err, errOutOfStock) {
-			return s.transact(ctx, "late refund", func(w *work) error { return refundCharge(ctx, w, c, late) })
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return s.transact(ctx, "reinstate", func(w *work) error {
-		change := statusChange{orderNo: c.OrderNo, Transition: Reinstatement(), cause: "reinstate"}
-		moved, err := changeStatus(ctx, w.Tx, markOrderReinstated, change, c.Channel, c.ChannelTxn)
-		if err != nil {
-			return err
-		}
-		if moved {
-			return s.followPaid(ctx, w, c.OrderNo)
-		}
-		mine, err := paysOrder(ctx, w.Tx, c)
-		if err != nil || mine {
-			return err // a repeat of this message
-		}
-		return refundCharge(ctx, w, c, late)
-	})
-}
-
-const readPayingCharge = `-- name: ReadPayingCharge
-SELECT coalesce(paid_channel, ''), coalesce(paid_txn, '') FROM orders WHERE order_no = ?1`
-
-// paysOrder reports whether the charge is the one that has paid its order.
-func paysOrder(ctx context.Context, tx *sql.Tx, c charge) (bool, error) {
-	var channel, txn string
-	if err := tx.QueryRowContext(ctx, readPayingCharge, c.OrderNo).Scan(&channel, &txn); err != nil {
-		return false, fmt.Errorf("read paying charge of order %s: %w", c.OrderNo, err)
-	}
-	return channel == c.Channel && txn == c.ChannelTxn, nil
 }

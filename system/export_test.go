@@ -1,4 +1,9 @@
 package system
 
-// ListDueOrdersSQL lets the plan of the closing scan be tested.
-const ListDueOrdersSQL = listDueOrders
+// What the jobs run when nothing is due, so that its plans can be tested.
+const (
+	ListDueOrdersSQL   = listDueOrders
+	ListDueMessagesSQL = listDueMessages
+	ListDueAttemptsSQL = listDueAttempts
+	ListDueRefundsSQL  = listDueRefunds
+)

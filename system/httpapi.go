@@ -12,6 +12,7 @@ func (s *Shop) routes() http.Handler {
 	mux.Handle("POST /orders", s.endpoint(s.idempotent("create", s.handleCreate)))
 	mux.Handle("GET /orders", s.endpoint(s.handleList))
 	mux.Handle("GET /orders/{no}", s.endpoint(s.handleRead))
+	mux.Handle("GET /orders/{no}/log", s.endpoint(s.handleLog))
 	mux.Handle("POST /orders/{no}/pay", s.endpoint(s.idempotent("pay", s.handlePay)))
 	mux.Handle("POST /orders/{no}/cancel", s.endpoint(s.idempotent("cancel", s.handleCancel)))
 	mux.Handle("POST /orders/{no}/refunds", s.endpoint(s.idempotent("refund", s.handleRefund)))

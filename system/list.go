@@ -9,6 +9,54 @@ import (
 	"github.com/tillstorm/tillstorm/system/httpjson"
 )
 
+// StatusEntry is one change of an order's status.
+type StatusEntry struct {
+	From    Status `json:"from,omitempty"` // empty: its creation
+	To      Status `json:"to"`
+	Cause   string `json:"cause"`
+	TraceID string `json:"traceId"`
+	AtMs    int64  `json:"atMs"`
+}
+
+// handleLog answers GET /orders/{no}/log with every change of the order's status, oldest first.
+func (s *Shop) handleLog(w http.ResponseWriter, r *http.Request) error {
+	orderNo, err := pathOrderNo(r)
+	if err != nil {
+		return err
+	}
+	entries, err := s.readStatusLog(r.Context(), orderNo)
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return httpjson.Errorf(http.StatusNotFound, "order_unknown", "there is no order %s", orderNo)
+	}
+	httpjson.Write(w, http.StatusOK, map[string][]StatusEntry{"log": entries})
+	return nil
+}
+
+const readStatusLog = `-- name: ReadStatusLog
+SELECT from_status, to_status, cause, trace_id, at_ms FROM order_status_log
+WHERE order_no = ?1
+ORDER BY log_id`
+
+func (s *Shop) readStatusLog(ctx context.Context, orderNo string) ([]StatusEntry, error) {
+	rows, err := s.env.DB.QueryContext(ctx, readStatusLog, orderNo)
+	if err != nil {
+		return nil, fmt.Errorf("read log of order %s: %w", orderNo, err)
+	}
+	defer rows.Close()
+	var entries []StatusEntry
+	for rows.Next() {
+		var e StatusEntry
+		if err := rows.Scan(&e.From, &e.To, &e.Cause, &e.TraceID, &e.AtMs); err != nil {
+			return nil, fmt.Errorf("read log of order %s: %w", orderNo, err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, rows.Err()
+}
+
 // OrderSummary is an order in a list.
 type OrderSummary struct {
 	OrderNo string `json:"orderNo"`
