@@ -15,9 +15,9 @@ const (
 	// billAskedAfter is when a bill is first asked for, after the end of its day. Channels promise it for 10:00; the rest
 	// is for clocks that differ.
 	billAskedAfter = 10*time.Hour + 15*time.Minute
-	// billOverdue is when a bill that can't be had for any reason is alerted, after it was first asked for. The answer
-	// that it isn't ready is alerted at once.
-	billOverdue = 6 * time.Hour
+	// billTries is after how many tries a bill that can't be had for any reason is alerted. The answer that it isn't ready
+	// is alerted at once.
+	billTries = 6
 	// billRetry keeps the other instances of this hour's run away, and lets the next hour's run try again.
 	billRetry = 50 * time.Minute
 	// callbackGrace is how long after the end of its day a charge may still be on its way to us: longer than channels go
@@ -40,6 +40,7 @@ type billDay struct {
 	startMs, endMs int64
 	state, place   string
 	rowCount       int
+	tries          int // with this one
 	nextMs, nowMs  int64
 }
 
@@ -140,7 +141,7 @@ func (s *Shop) openDay(ctx context.Context, name string, within time.Time) error
 }
 
 const listDueDays = `-- name: ListDueBillDays
-SELECT channel, bill_day, start_ms, end_ms, state, place, row_count, next_ms, db_now_ms()
+SELECT channel, bill_day, start_ms, end_ms, state, place, row_count, tries + 1, next_ms, db_now_ms()
 FROM bill_days
 WHERE next_ms <= (SELECT db_now_ms()) AND channel IN (SELECT value FROM json_each(?1))
 ORDER BY channel, bill_day`
@@ -151,7 +152,7 @@ func (s *Shop) listDueDays(ctx context.Context) ([]billDay, error) {
 		return nil, err
 	}
 	due, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (d billDay, err error) {
-		return d, rows.Scan(&d.channel, &d.day, &d.startMs, &d.endMs, &d.state, &d.place, &d.rowCount, &d.nextMs, &d.nowMs)
+		return d, rows.Scan(&d.channel, &d.day, &d.startMs, &d.endMs, &d.state, &d.place, &d.rowCount, &d.tries, &d.nextMs, &d.nowMs)
 	}, listDueDays, names)
 	if err != nil {
 		return nil, fmt.Errorf("list due days: %w", err)
@@ -160,7 +161,7 @@ func (s *Shop) listDueDays(ctx context.Context) ([]billDay, error) {
 }
 
 const claimDay = `-- name: ClaimBillDay
-UPDATE bill_days SET next_ms = db_now_ms() + ?4
+UPDATE bill_days SET next_ms = db_now_ms() + ?4, tries = tries + 1
 WHERE channel = ?1 AND bill_day = ?2 AND next_ms = ?3`
 
 // reconcileDay fetches a day's bill if we don't have it, and compares it. A claim keeps other instances away meanwhile;
@@ -183,7 +184,7 @@ func (s *Shop) reconcileDay(ctx context.Context, d billDay) (claimed bool, err e
 
 // alertLateBill alerts a bill that can't be had. Without its bill a day is never taken for an empty one: it stays due.
 func (s *Shop) alertLateBill(ctx context.Context, d billDay, failure error) error {
-	if !refusedAs(failure, "BILL_NOT_READY") && d.since() < billAskedAfter+billOverdue {
+	if !refusedAs(failure, "BILL_NOT_READY") && d.tries < billTries {
 		return nil
 	}
 	return s.report(ctx, []alert{{kind: billNotReady, subject: d.String(),

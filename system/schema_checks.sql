@@ -48,6 +48,7 @@ CREATE TABLE bill_days (
     state     TEXT    NOT NULL, -- WAITING for the bill, FETCHED whole, CHECKED for good
     place     TEXT    NOT NULL DEFAULT '', -- how far the bill has been fetched, as the channel says it
     row_count INTEGER NOT NULL DEFAULT 0,
+    tries     INTEGER NOT NULL DEFAULT 0, -- that were begun
     next_ms   INTEGER, -- when something is to be done about it; NULL once it is CHECKED
     PRIMARY KEY (channel, bill_day)
 ) STRICT;
