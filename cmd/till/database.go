@@ -15,7 +15,7 @@ import (
 const (
 	// busyTimeout is how long a statement waits for another process's or connection's transaction.
 	busyTimeout = 5 * time.Second
-	// maxConns bounds the connections to one database; SQLite has one writer at a time anyway.
+	// maxConns bounds the connections to one database; one of them writes at a time.
 	maxConns = 8
 )
 
@@ -32,7 +32,7 @@ func openDB(ctx context.Context, dir, name string, migrate func(context.Context,
 		"_stmt_cache_size": {"100"},
 	}
 	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: settings.Encode()}).String()
-	db := sql.OpenDB(connector{dsn: dsn, driver: &sqlite3.SQLiteDriver{ConnectHook: registerClock}})
+	db := sql.OpenDB(connector{dsn: dsn, driver: &sqlite3.SQLiteDriver{ConnectHook: registerClock}, gate: newGate()})
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	if err := migrate(ctx, db); err != nil {
@@ -50,7 +50,15 @@ func registerClock(conn *sqlite3.SQLiteConn) error {
 type connector struct {
 	driver *sqlite3.SQLiteDriver
 	dsn    string
+	gate   gate
 }
 
-func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
-func (c connector) Driver() driver.Driver                        { return c.driver }
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.driver.Open(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &gatedConn{SQLiteConn: conn.(*sqlite3.SQLiteConn), gate: c.gate}, nil
+}
+
+func (c connector) Driver() driver.Driver { return c.driver }
