@@ -1,7 +1,6 @@
 package system
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -155,23 +154,25 @@ func (s *Shop) lookAtStock(ctx context.Context) ([]alert, error) {
 	if err != nil {
 		return nil, fmt.Errorf("orders: %w", err)
 	}
-	strangers, err := s.readStrangersInFlight(ctx)
-	if err != nil {
-		return nil, err
-	}
 	journal, err := s.readJournal(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
 	var gaps []alert
+	known := map[string]bool{}
 	for _, b := range orders {
 		if gap, found := b.gap(journal[b.stockNo]); b.settled && found {
 			gaps = append(gaps, gap)
 		}
+		known[b.orderNo] = true
 		delete(journal, b.stockNo)
-		strangers.orders[b.orderNo] = true
 	}
-	return append(gaps, strangers.gaps(journal)...), nil
+	maps.DeleteFunc(journal, func(_ string, m stockMoves) bool { return m.dead() })
+	if len(journal) == 0 {
+		return gaps, nil
+	}
+	strangers, err := s.judgeStrangers(ctx, journal, known)
+	return append(gaps, strangers...), err
 }
 
 func (s *Shop) readStockBooks(ctx context.Context) ([]stockBook, error) {
@@ -221,52 +222,40 @@ func (m stockMoves) with(row movement) stockMoves {
 	return m
 }
 
-// strangers judges movements of stock numbers that no order has now.
-type strangers struct {
-	beforeMs int64           // what is younger may be still on its way to its order
-	inFlight map[string]bool // the numbers with a pending message, and the orders that may be reinstated
-	orders   map[string]bool // that are there
-}
-
-const readStockClock = `-- name: ReadStockClock
-SELECT db_now_ms() - ` + messageGrace
-
 const listStockInFlight = `-- name: ListStockInFlight
 SELECT CASE kind WHEN 'reinstate' THEN body ->> '$.orderNo' ELSE message_key END
 FROM outbox WHERE state = 'PENDING' AND kind IN ('stock-release', 'stock-deduct', 'reinstate')`
 
-func (s *Shop) readStrangersInFlight(ctx context.Context) (strangers, error) {
-	found := strangers{inFlight: map[string]bool{}, orders: map[string]bool{}}
-	if err := s.env.DB.QueryRowContext(ctx, readStockClock).Scan(&found.beforeMs); err != nil {
-		return found, fmt.Errorf("read clock: %w", err)
-	}
-	numbers, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (number string, err error) {
+const readStockClock = `-- name: ReadStockClock
+SELECT db_now_ms() - ` + messageGrace
+
+// judgeStrangers reports stock that is kept or sold under numbers that no order has now. What is young, or has a message
+// pending, may be still on its way to its order, or back.
+func (s *Shop) judgeStrangers(ctx context.Context, journal map[string]stockMoves, known map[string]bool) ([]alert, error) {
+	inFlight, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (number string, err error) {
 		return number, rows.Scan(&number)
 	}, listStockInFlight)
 	if err != nil {
-		return found, fmt.Errorf("list messages about stock: %w", err)
+		return nil, fmt.Errorf("list messages about stock: %w", err)
 	}
-	for _, number := range numbers {
-		found.inFlight[number] = true
+	var beforeMs int64
+	if err := s.env.DB.QueryRowContext(ctx, readStockClock).Scan(&beforeMs); err != nil {
+		return nil, fmt.Errorf("read clock: %w", err)
 	}
-	return found, nil
-}
-
-// gaps reports stock that is kept or sold for nobody.
-func (s strangers) gaps(journal map[string]stockMoves) (gaps []alert) {
-	for _, stockNo := range slices.SortedFunc(maps.Keys(journal), cmp.Compare) {
+	var gaps []alert
+	for _, stockNo := range slices.Sorted(maps.Keys(journal)) {
 		m := journal[stockNo]
 		orderNo, _, _ := strings.Cut(stockNo, ".") // a reinstated order's number has a dot, an order's own has none
-		if m.dead() || m.lastMs > s.beforeMs || s.inFlight[stockNo] || s.inFlight[orderNo] {
+		if m.lastMs > beforeMs || slices.Contains(inFlight, stockNo) || slices.Contains(inFlight, orderNo) {
 			continue
 		}
 		kind := orderMissing
-		if s.orders[orderNo] {
+		if known[orderNo] {
 			kind = stockMismatch
 		}
 		gaps = append(gaps, gapOf(kind, orderNo, Money{},
 			"stock is kept under the number %s, which no order has: frozen %d, released %d, sold %d",
 			stockNo, m.freeze.Quantity, m.release.Quantity, m.deduct.Quantity))
 	}
-	return gaps
+	return gaps, nil
 }
