@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tillstorm/tillstorm/system"
 )
 
 // TestMain lets the test binary be till, so that tests start real processes of the same build.
@@ -168,6 +170,34 @@ func TestTwoInstancesOnOneDirectory(t *testing.T) {
 	require.Contains(t, out, "nothing new")
 	require.Zero(t, one.end(syscall.SIGINT))
 	require.Zero(t, two.end(syscall.SIGTERM))
+}
+
+func TestReconcileReportsEachGapOnce(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	shop := serveOn(t, data)
+	_, _, err := post(shop.url+"/orders", `{"orderNo":"A1","amountCents":9900}`)
+	require.NoError(t, err)
+	_, _, err = post(shop.url+"/channel/mock/pay", `{"outTradeNo":"A1-1"}`)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, body, err := get(shop.url + "/orders/A1")
+		return err == nil && strings.Contains(body, `"PAID"`)
+	}, 10*time.Second, 50*time.Millisecond)
+	require.Zero(t, shop.end(syscall.SIGTERM))
+
+	db, err := openDB(t.Context(), data, "orders", system.Migrate)
+	require.NoError(t, err)
+	_, err = db.Exec(`DELETE FROM payment_records`) // an operator's mistake
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+
+	out, errors, code := output(t, "reconcile", "--data", data)
+	require.Equal(t, 1, code, errors)
+	require.Contains(t, out, "record-missing mock/T-A1-1-1: ")
+	out, errors, code = output(t, "reconcile", "--data", data)
+	require.Zero(t, code, errors)
+	require.Equal(t, "nothing new; earlier alerts: 1\n", out)
 }
 
 func TestMistakesAreExplained(t *testing.T) {
