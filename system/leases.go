@@ -42,7 +42,8 @@ func (s *Shop) release(ctx context.Context, lease *Lease) {
 	}
 }
 
-// lost reports whether somebody else may have the lease by now.
+// lost reports whether somebody else has the lease by now. If the service can't tell, the job goes on: the fence at its
+// writes is what counts.
 func (s *Shop) lost(ctx context.Context, lease *Lease) bool {
 	if lease == nil {
 		return false
@@ -50,7 +51,7 @@ func (s *Shop) lost(ctx context.Context, lease *Lease) bool {
 	ctx, cancel := s.env.Clock.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
 	held, err := s.env.Leases.Held(ctx, *lease)
-	return err != nil || !held
+	return err == nil && !held
 }
 
 // A write with a token below one that has written already comes from somebody who has lost the lease without knowing.
