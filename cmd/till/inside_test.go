@@ -20,7 +20,7 @@ func TestRealClockAndLoopsConform(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	loops := &realLoops{ctx: ctx}
-	require.NoError(t, conformance.Check(ctx, conformance.Subject{Clock: realClock{}, Loops: loops, Unit: 100 * time.Millisecond}))
+	require.NoError(t, conformance.Check(ctx, conformance.Subject{Clock: realClock{}, Loops: loops, Unit: 200 * time.Millisecond}))
 	cancel()
 	require.True(t, loops.wait(10*time.Second))
 	loops.Go("late", func(context.Context) { t.Error("work began after the end") })
