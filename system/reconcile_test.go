@@ -468,3 +468,21 @@ func TestReconciliationIsAPolicy(t *testing.T) {
 	})
 	require.NotContains(t, w.loops.every, "reconcile")
 }
+
+// Two channels may give one number to two charges; each is compared with its own channel's bill.
+func TestOneNumberOnTwoChannels(t *testing.T) {
+	w := newTown(t)
+	w.buy("A")
+	w.post(w.urls["second"]+"/operator/trade", `{"outTradeNo":"B-1","channelTxn":"T-A-1-1"}`)
+	status, body := w.create(`{"orderNo":"B","amountCents":500,"channel":"second"}`)
+	require.Equal(t, 201, status, body)
+	w.charge("second", "B-1")
+	w.work()
+	require.Equal(t, []string{"mock A", "second B"},
+		w.column(`SELECT channel || ' ' || order_no FROM payment_records WHERE channel_txn = 'T-A-1-1' ORDER BY channel`))
+	w.until("2023-11-16 10:00:00")
+	require.Empty(t, w.alerts())
+	w.byHand(`DELETE FROM payment_records WHERE channel = 'second'`)
+	w.until("2023-11-18 12:00:00")
+	require.Equal(t, []string{"record-missing second/T-A-1-1 500"}, w.alerts())
+}
