@@ -138,15 +138,15 @@ func (f *fixture) buy(channel, outTradeNo, txn string) {
 	}
 }
 
-// settle lets five hours pass.
+// settle lets six hours pass.
 func (f *fixture) settle() {
-	for range 5 * 6 {
+	for range 12 {
 		f.relay()
 		for _, job := range []string{"close-scan", "pending-query", "refund-query", "outbox-relay"} {
 			f.run(job)
 		}
 		f.bank.endRefunds()
-		f.clock.advance(10 * time.Minute)
+		f.clock.advance(30 * time.Minute)
 	}
 }
 
