@@ -1,0 +1,170 @@
+package checker
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// Evidence is what is known of a run: its trace, and the committed rows as they
+// stand after the last record.
+type Evidence struct {
+	trace    *sim.Trace
+	rules    []Property
+	current  *Property // whose turn it is
+	failures []Failure
+	seen     map[string]bool // failures by property and order: one tells enough
+
+	rows     map[rowKey]*sim.Change
+	tables   map[string]map[rowKey]*sim.Change
+	orders   map[string]*sim.Change  // rows of orders, by number
+	requests map[string]*sim.Message // by exchange
+	old      *sim.Change             // the row before the record's change, nil if there was none
+
+	records map[string]*sim.Change // rows of payment_records, by channel and transaction
+	booked  map[string]int         // how many rows a transaction has had
+	applied map[string]int         // how many records have paid an order
+	acks    map[string][]ack       // by order
+	unknown bool
+}
+
+type rowKey struct {
+	database, table string
+	id              int64
+}
+
+// New returns a checker that watches the trace from now on.
+func New(trace *sim.Trace) *Evidence {
+	e := &Evidence{
+		trace: trace, rules: Properties(), seen: map[string]bool{},
+		rows: map[rowKey]*sim.Change{}, tables: map[string]map[rowKey]*sim.Change{}, orders: map[string]*sim.Change{},
+		requests: map[string]*sim.Message{},
+		records:  map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{},
+	}
+	trace.Watch(e.observe)
+	return e
+}
+
+func (e *Evidence) observe(r *sim.Record) {
+	switch {
+	case r.Change != nil:
+		e.apply(r.Change)
+	case r.Event == sim.EventSend:
+		e.requests[r.Message.Exchange] = r.Message
+	}
+	for i := range e.rules {
+		if e.current = &e.rules[i]; e.current.observe != nil {
+			e.current.observe(e, r)
+		}
+	}
+}
+
+// apply brings the known rows up to date and remembers the row before.
+func (e *Evidence) apply(c *sim.Change) {
+	key := rowKey{c.Database, c.Table, c.RowID}
+	e.old = e.rows[key]
+	if e.tables[c.Table] == nil {
+		e.tables[c.Table] = map[rowKey]*sim.Change{}
+	}
+	if c.Deleted() {
+		delete(e.rows, key)
+		delete(e.tables[c.Table], key)
+	} else {
+		e.rows[key], e.tables[c.Table][key] = c, c
+	}
+	switch c.Table {
+	case "orders":
+		index(e.orders, e.old, c, func(row *sim.Change) string { return row.Text("order_no") })
+	case "payment_records":
+		index(e.records, e.old, c, txnOf)
+	}
+}
+
+// index keeps a map of rows by name.
+func index(rows map[string]*sim.Change, old, row *sim.Change, name func(*sim.Change) string) {
+	if old != nil {
+		delete(rows, name(old))
+	}
+	if !row.Deleted() {
+		rows[name(row)] = row
+	}
+}
+
+// txnOf names a channel transaction: channels number independently of each other.
+func txnOf(row *sim.Change) string { return row.Text("channel") + " " + row.Text("channel_txn") }
+
+// Finish checks what must hold in the end, and returns all failures, the most
+// money first. unknown says that a check ran out of its budget.
+func (e *Evidence) Finish() (failures []Failure, unknown bool) {
+	for i := range e.rules {
+		if e.current = &e.rules[i]; e.current.atEnd != nil {
+			e.current.atEnd(e)
+		}
+	}
+	slices.SortStableFunc(e.failures, func(a, b Failure) int { return cmp.Compare(b.Stake.Cents, a.Stake.Cents) })
+	return e.failures, e.unknown
+}
+
+// Failed says whether a property is broken already.
+func (e *Evidence) Failed() bool { return len(e.failures) > 0 }
+
+// fail reports the current property as broken for an order, once.
+func (e *Evidence) fail(f Failure) {
+	f.Property, f.Sentence = e.current.Name, e.current.Sentence
+	key := f.Property + " " + f.Order
+	if e.seen[key] {
+		return
+	}
+	e.seen[key] = true
+	if f.Seq == 0 {
+		f.Seq = len(e.trace.Records)
+	}
+	e.failures = append(e.failures, f)
+}
+
+// table returns the rows of a table in a fixed order.
+func (e *Evidence) table(name string) []*sim.Change {
+	rows := make([]*sim.Change, 0, len(e.tables[name]))
+	for _, row := range e.tables[name] {
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b *sim.Change) int {
+		return cmp.Or(strings.Compare(a.Database, b.Database), cmp.Compare(a.RowID, b.RowID))
+	})
+	return rows
+}
+
+// price is what an order is for.
+func (e *Evidence) price(order string) Money {
+	if row := e.orders[order]; row != nil {
+		return amountOf(row)
+	}
+	return Money{}
+}
+
+func amountOf(row *sim.Change) Money { return Money{row.Int("amount_cents"), row.Text("currency")} }
+
+// body is what the checker reads of the system's JSON.
+type body struct {
+	OrderNo     string `json:"orderNo"`
+	Status      string `json:"status"`
+	Channel     string `json:"channel"`
+	ChannelTxn  string `json:"channelTxn"`
+	AmountCents int64  `json:"amountCents"`
+}
+
+func parse(m *sim.Message) (b body) {
+	_ = json.Unmarshal(m.Body, &b) // what is no JSON says nothing
+	return b
+}
+
+// role is a task's name without its key and count: "callback", "close-scan".
+func role(task string) string {
+	if i := strings.IndexAny(task, "(#@"); i >= 0 {
+		return task[:i]
+	}
+	return task
+}
