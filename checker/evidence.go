@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ type Evidence struct {
 
 	rows     map[rowKey]*sim.Change
 	tables   map[string]map[rowKey]*sim.Change
+	pending  map[rowKey]bool
 	orders   map[string]*sim.Change  // rows of orders, by number
 	requests map[string]*sim.Message // by exchange
 	old      *sim.Change             // the row before the record's change, nil if there was none
@@ -40,7 +42,7 @@ type rowKey struct {
 func New(trace *sim.Trace) *Evidence {
 	e := &Evidence{
 		trace: trace, rules: Properties(), seen: map[string]bool{},
-		rows: map[rowKey]*sim.Change{}, tables: map[string]map[rowKey]*sim.Change{}, orders: map[string]*sim.Change{},
+		rows: map[rowKey]*sim.Change{}, tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{},
 		records:  map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{},
 	}
@@ -75,6 +77,10 @@ func (e *Evidence) apply(c *sim.Change) {
 	} else {
 		e.rows[key], e.tables[c.Table][key] = c, c
 	}
+	delete(e.pending, key)
+	if state := pendingState[c.Table]; state.is != "" && c.Text(state.column) == state.is {
+		e.pending[key] = true
+	}
 	switch c.Table {
 	case "orders":
 		index(e.orders, e.old, c, func(row *sim.Change) string { return row.Text("order_no") })
@@ -82,6 +88,16 @@ func (e *Evidence) apply(c *sim.Change) {
 		index(e.records, e.old, c, txnOf)
 	}
 }
+
+// pendingState tells, for each table, the rows that something has yet to become of.
+var pendingState = map[string]struct{ column, is string }{
+	"orders":        {"status", "CREATED"},
+	"notifications": {"state", "PENDING"},
+}
+
+// Settled says that nothing is left to happen: no order waits for its money, and
+// the channel has nothing more to say.
+func (e *Evidence) Settled() bool { return len(e.pending) == 0 }
 
 // index keeps a map of rows by name.
 func index(rows map[string]*sim.Change, old, row *sim.Change, name func(*sim.Change) string) {
@@ -108,9 +124,6 @@ func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 	return e.failures, e.unknown
 }
 
-// Failed says whether a property is broken already.
-func (e *Evidence) Failed() bool { return len(e.failures) > 0 }
-
 // fail reports the current property as broken for an order, once.
 func (e *Evidence) fail(f Failure) {
 	f.Property, f.Sentence = e.current.Name, e.current.Sentence
@@ -127,14 +140,9 @@ func (e *Evidence) fail(f Failure) {
 
 // table returns the rows of a table in a fixed order.
 func (e *Evidence) table(name string) []*sim.Change {
-	rows := make([]*sim.Change, 0, len(e.tables[name]))
-	for _, row := range e.tables[name] {
-		rows = append(rows, row)
-	}
-	slices.SortFunc(rows, func(a, b *sim.Change) int {
+	return slices.SortedFunc(maps.Values(e.tables[name]), func(a, b *sim.Change) int {
 		return cmp.Or(strings.Compare(a.Database, b.Database), cmp.Compare(a.RowID, b.RowID))
 	})
-	return rows
 }
 
 // price is what an order is for.

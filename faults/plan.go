@@ -3,7 +3,7 @@ package faults
 import (
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,25 +171,16 @@ func parseDuration(p *Perturbation, before string, words []word) error {
 	return nil
 }
 
-// Sort orders the plan by kind and name, so that equal plans print alike.
-func (p Plan) Sort() {
-	sort.Slice(p, func(i, j int) bool {
-		if p[i].Kind != p[j].Kind {
-			return p[i].Kind < p[j].Kind
-		}
-		return p[i].At < p[j].At
-	})
-}
-
 // Script makes the plan happen, and nothing else. It implements [sim.Faults].
 type Script struct {
 	log
+	plan    Plan
 	planned map[uint64][]Perturbation // by the hash of the name
 }
 
 // NewScript returns a script of the plan.
 func NewScript(plan Plan) *Script {
-	s := &Script{planned: map[uint64][]Perturbation{}}
+	s := &Script{plan: plan, planned: map[uint64][]Perturbation{}}
 	for _, p := range plan {
 		h := sim.HashName(p.At)
 		s.planned[h] = append(s.planned[h], p)
@@ -201,7 +192,7 @@ func NewScript(plan Plan) *Script {
 func (s *Script) Step(step sim.Step) (strike sim.Strike) {
 	for _, p := range s.planned[step.Hash()] {
 		if !p.Kind.ofMessage() && p.At == step.Name() {
-			s.strike(&strike, p)
+			s.strike(&step, &strike, p)
 		}
 	}
 	return strike
@@ -211,7 +202,7 @@ func (s *Script) Step(step sim.Step) (strike sim.Strike) {
 func (s *Script) Message(m *sim.Message) (passage sim.Passage) {
 	for _, p := range s.planned[m.Hash()] {
 		if p.Kind.ofMessage() && p.At == m.Name() {
-			s.pass(&passage, p)
+			s.pass(m, &passage, p)
 		}
 	}
 	return passage
@@ -219,30 +210,38 @@ func (s *Script) Message(m *sim.Message) (passage sim.Passage) {
 
 // Unreached returns what was planned and never came to pass.
 func (s *Script) Unreached() Plan {
-	var plan Plan
-	done := map[Perturbation]bool{}
-	for _, p := range s.fired {
-		done[p] = true
-	}
-	for _, ps := range s.planned {
-		for _, p := range ps {
-			if !done[p] {
-				plan = append(plan, p)
-			}
+	var missed Plan
+	for _, p := range s.plan {
+		if !slices.ContainsFunc(s.fired, func(f Firing) bool { return f.Perturbation == p }) {
+			missed = append(missed, p)
 		}
 	}
-	plan.Sort()
+	return missed
+}
+
+// Firing is a perturbation that came to pass.
+type Firing struct {
+	Perturbation
+	When time.Duration // true time since the world's start
+}
+
+// PlanOf returns the plan that makes the firings happen again.
+func PlanOf(fired []Firing) Plan {
+	plan := make(Plan, len(fired))
+	for i, f := range fired {
+		plan[i] = f.Perturbation
+	}
 	return plan
 }
 
 // log keeps what was done.
-type log struct{ fired Plan }
+type log struct{ fired []Firing }
 
 // Fired returns what was done so far, in the order in which it happened.
-func (l *log) Fired() Plan { return l.fired }
+func (l *log) Fired() []Firing { return l.fired }
 
-func (l *log) strike(s *sim.Strike, p Perturbation) {
-	l.fired = append(l.fired, p)
+func (l *log) strike(step *sim.Step, s *sim.Strike, p Perturbation) {
+	l.fired = append(l.fired, Firing{p, step.At})
 	if p.Kind == Crash {
 		s.Crash, s.Restart = true, p.For
 	} else {
@@ -250,14 +249,14 @@ func (l *log) strike(s *sim.Strike, p Perturbation) {
 	}
 }
 
-func (l *log) pass(m *sim.Passage, p Perturbation) {
-	l.fired = append(l.fired, p)
+func (l *log) pass(message *sim.Message, passage *sim.Passage, p Perturbation) {
+	l.fired = append(l.fired, Firing{p, message.At})
 	switch p.Kind {
 	case Drop:
-		m.Drop = true
+		passage.Drop = true
 	case Delay:
-		m.Delay += p.For
+		passage.Delay += p.For
 	case Duplicate:
-		m.Copies = append(m.Copies, p.For)
+		passage.Copies = append(passage.Copies, p.For)
 	}
 }

@@ -91,10 +91,10 @@ func (s *Storm) Step(step sim.Step) (strike sim.Strike) {
 	}
 	p, name := &s.Profile, step.Hash()
 	if p.Stall.hit(sim.Draw(s.Seed, "stall", name)) {
-		s.strike(&strike, Perturbation{Stall, step.Name(), p.StallFor.draw(sim.Draw(s.Seed, "stall for", name))})
+		s.strike(&step, &strike, Perturbation{Stall, step.Name(), p.StallFor.draw(sim.Draw(s.Seed, "stall for", name))})
 	}
 	if p.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash(step.Node) {
-		s.strike(&strike, Perturbation{Crash, step.Name(), p.Restart.draw(sim.Draw(s.Seed, "restart", name))})
+		s.strike(&step, &strike, Perturbation{Crash, step.Name(), p.Restart.draw(sim.Draw(s.Seed, "restart", name))})
 	}
 	return strike
 }
@@ -106,14 +106,14 @@ func (s *Storm) Message(m *sim.Message) (passage sim.Passage) {
 	}
 	p, name := &s.Profile, m.Hash()
 	if p.Drop.hit(sim.Draw(s.Seed, "drop", name)) {
-		s.pass(&passage, Perturbation{Kind: Drop, At: m.Name()})
+		s.pass(m, &passage, Perturbation{Kind: Drop, At: m.Name()})
 		return passage
 	}
 	if p.Delay.hit(sim.Draw(s.Seed, "delay", name)) {
-		s.pass(&passage, Perturbation{Delay, m.Name(), p.DelayFor.draw(sim.Draw(s.Seed, "delay by", name))})
+		s.pass(m, &passage, Perturbation{Delay, m.Name(), p.DelayFor.draw(sim.Draw(s.Seed, "delay by", name))})
 	}
 	if m.Leg == sim.Request && p.Duplicate.hit(sim.Draw(s.Seed, "duplicate", name)) {
-		s.pass(&passage, Perturbation{Duplicate, m.Name(), p.DuplicateAfter.draw(sim.Draw(s.Seed, "duplicate after", name))})
+		s.pass(m, &passage, Perturbation{Duplicate, m.Name(), p.DuplicateAfter.draw(sim.Draw(s.Seed, "duplicate after", name))})
 	}
 	return passage
 }

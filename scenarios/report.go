@@ -80,13 +80,14 @@ func isAbout(r *sim.Record, order string) bool {
 	return false
 }
 
-// firedBefore returns the perturbations that struck the order, or crashed a
-// process, before the failure: the last ones.
+// firedBefore returns the last perturbations that struck the order, or crashed a
+// process, before the failure.
 func firedBefore(r *Result, f checker.Failure, most int) []string {
 	var lines []string
+	broken := r.Trace.Records[f.Seq-1].At
 	for _, p := range r.Fired {
-		if strings.Contains(p.At, "("+f.Order+")") {
-			lines = append(lines, p.String())
+		if p.When <= broken && (p.Kind == faults.Crash || strings.Contains(p.At, "("+f.Order+")")) {
+			lines = append(lines, r.Trace.Clock(p.When)+"  "+p.String())
 		}
 	}
 	if len(lines) > most {

@@ -51,7 +51,7 @@ type Result struct {
 	Seed       uint64
 	Verdict    Verdict
 	Failures   []checker.Failure // the most money first
-	Fired      faults.Plan       // what went wrong, in order
+	Fired      []faults.Firing   // what went wrong, in order
 	Unreached  faults.Plan       // what was planned and did not
 	Probes     map[string]int    // how often the run came to an interesting place
 	Steps      int
@@ -71,7 +71,7 @@ const settleLimit = 26 * time.Hour
 // injector is what a run needs of its faults.
 type injector interface {
 	sim.Faults
-	Fired() faults.Plan
+	Fired() []faults.Firing
 }
 
 // Run runs a case in an arena and judges it. The error is about the harness, never
@@ -79,10 +79,10 @@ type injector interface {
 func Run(c Case, arena *sim.Arena, running ...func(*sim.World)) (*Result, error) {
 	inject := c.injector()
 	w, err := build(&c, arena, inject)
-	defer w.Close()
 	if err != nil {
 		return nil, fmt.Errorf("setting up: %w", err)
 	}
+	defer w.Close()
 	for _, f := range running {
 		f(w.World)
 	}

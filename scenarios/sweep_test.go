@@ -75,9 +75,10 @@ func TestFiredPlanReplays(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, first.Fired)
 
-		parsed, err := faults.ParsePlan(first.Fired.String())
+		plan := faults.PlanOf(first.Fired)
+		parsed, err := faults.ParsePlan(plan.String())
 		require.NoError(t, err)
-		require.Equal(t, first.Fired, parsed)
+		require.Equal(t, plan, parsed)
 
 		drawn.Plan = parsed
 		again, err := Run(drawn, arena)

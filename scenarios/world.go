@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -47,12 +48,12 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	})}
 	w.window = cmp.Or(c.PayWindow, payWindow)
 	w.evidence = checker.New(w.Trace())
-	var err error
-	if w.orders, err = w.Database("shop", sim.Schema{Name: "shop", Build: system.Migrate}); err != nil {
-		return w, err
-	}
-	if w.ledger, err = w.Database("channel", sim.Schema{Name: "channel", Build: channel.Migrate}); err != nil {
-		return w, err
+	var errOrders, errLedger error
+	w.orders, errOrders = w.Database("shop", sim.Schema{Name: "shop", Build: system.Migrate})
+	w.ledger, errLedger = w.Database("channel", sim.Schema{Name: "channel", Build: channel.Migrate})
+	if err := errors.Join(errOrders, errLedger); err != nil {
+		w.Close()
+		return nil, err
 	}
 	w.Node("channel", w.bootChannel)
 	w.Host("shop", w.Node("shop-1", w.bootShop), w.Node("shop-2", w.bootShop))

@@ -76,7 +76,7 @@ func writeTrace(file string, t *sim.Trace, stdout io.Writer) error {
 func printRun(w io.Writer, r *scenarios.Result, p faults.Profile) error {
 	fmt.Fprintf(w, "seed %d, profile %s: what went wrong:\n", r.Seed, p.Name)
 	for _, one := range r.Fired {
-		fmt.Fprintf(w, "  %s\n", one)
+		fmt.Fprintf(w, "  %s  %s\n", r.Trace.Clock(one.When), one)
 	}
 	fmt.Fprintf(w, "\n%s: %d steps, %d statements, %v simulated, trace hash %016x\nprobes: %s\n",
 		r.Verdict, r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Probes))
