@@ -13,19 +13,22 @@ import (
 
 // A task that waits for something no other task can give it stops its world for
 // ever. Nothing can be done about it from outside, but it can be named.
-const (
-	watchInterval = time.Second
-	watchPatience = 30 // intervals
-)
+const watchPatience = 30 * time.Second
 
-// watchdog ends the program, with the stack of the task, when a world stands still.
+// watchdog watches one world after the other and reports one that stands still.
 type watchdog struct {
-	world atomic.Pointer[sim.World]
-	done  chan struct{}
+	world    atomic.Pointer[sim.World]
+	done     chan struct{}
+	patience time.Duration
+	report   func(text string)
 }
 
+// startWatchdog starts a watchdog that ends the program.
 func startWatchdog() *watchdog {
-	w := &watchdog{done: make(chan struct{})}
+	w := &watchdog{done: make(chan struct{}), patience: watchPatience, report: func(text string) {
+		fmt.Fprintln(os.Stderr, text)
+		os.Exit(Broken.ExitCode())
+	}}
 	go w.run()
 	return w
 }
@@ -36,11 +39,11 @@ func (w *watchdog) observe(world *sim.World) { w.world.Store(world) }
 func (w *watchdog) stop() { close(w.done) }
 
 func (w *watchdog) run() {
-	ticker := time.NewTicker(watchInterval)
+	ticker := time.NewTicker(w.patience / 10)
 	defer ticker.Stop()
 	var world *sim.World
 	var last uint64
-	still := 0
+	since := time.Now()
 	for {
 		select {
 		case <-w.done:
@@ -53,18 +56,18 @@ func (w *watchdog) run() {
 		}
 		resumes, running := now.Progress()
 		if now != world || resumes != last || running == "" {
-			world, last, still = now, resumes, 0
+			world, last, since = now, resumes, time.Now()
 			continue
 		}
-		if still++; still == watchPatience {
-			fmt.Fprintln(os.Stderr, standstill(running))
-			os.Exit(Broken.ExitCode())
+		if still := time.Since(since); still > w.patience {
+			w.report(standstill(running, still))
+			return
 		}
 	}
 }
 
 // standstill tells which task stopped its world and where it stands.
-func standstill(task string) string {
+func standstill(task string, still time.Duration) string {
 	buffer := make([]byte, 1<<20)
 	buffer = buffer[:runtime.Stack(buffer, true)]
 	var stacks []string
@@ -74,7 +77,7 @@ func standstill(task string) string {
 			stacks = append(stacks, stack)
 		}
 	}
-	return fmt.Sprintf("tillstorm: the task %s has not given way for %d s: it waits for a Go lock or channel, or loops without end.\n"+
+	return fmt.Sprintf("tillstorm: the task %s has not given way for %v: it waits for a Go lock or channel, or loops without end.\n"+
 		"Pool limits belong in sim.DBOptions.MaxConns; no lock may be held over a call of the database or the network.\n\n%s",
-		task, watchPatience, strings.Join(stacks, "\n\n"))
+		task, still.Round(time.Millisecond), strings.Join(stacks, "\n\n"))
 }
