@@ -44,6 +44,7 @@ var banned = map[string]string{
 	"time.Tick":                 "Loops.Every",
 	"context.WithTimeout":       "Clock.WithTimeout",
 	"context.WithTimeoutCause":  "Clock.WithTimeout",
+	"context.WithCancel":        "Clock.WithTimeout: its Done channel starts goroutines in database/sql",
 	"context.WithDeadline":      "Clock.WithTimeout",
 	"context.WithDeadlineCause": "Clock.WithTimeout",
 	"context.AfterFunc":         "Loops.Go",

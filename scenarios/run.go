@@ -36,6 +36,8 @@ type Case struct {
 	Profile faults.Profile
 	// Plan is what goes wrong, where that is known beforehand.
 	Plan faults.Plan
+
+	tape *sim.Tape // for the benchmark: keeps the run's SQL
 }
 
 // defaultOrders is the number of orders in a run that is drawn from a seed.

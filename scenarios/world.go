@@ -43,7 +43,7 @@ type world struct {
 // build wires two shops over one database, a channel, and buyers.
 func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	w := &world{World: sim.New(sim.Config{
-		Start: start, Arena: arena, Faults: f,
+		Start: start, Arena: arena, Faults: f, Tape: c.tape,
 		Naming: sim.Naming{Request: nameRequest, Statement: statementKey(c.Workload)},
 	})}
 	w.window = cmp.Or(c.PayWindow, payWindow)

@@ -45,4 +45,12 @@
 // A transaction must be closed by a deferred Rollback, as database/sql expects
 // anyway: when its process crashes, one that is not leaves a goroutine of
 // database/sql behind.
+//
+// Contexts come from [Clock.WithTimeout]. The cancel function of context.WithCancel
+// is seen only when a task next runs, and makes database/sql start a goroutine for
+// each query under it.
+//
+// Row changes are what SQLite's update hook reports. It is silent about tables
+// WITHOUT ROWID, which are refused, and about a row that REPLACE removes because of
+// another row's unique column.
 package sim

@@ -147,19 +147,32 @@ func (p *Process) Note(op, detail string) {
 // enter returns the running task, which must be one of this process. A task
 // whose process has died gets no further than this.
 func (p *Process) enter(call string) *task {
-	if p.dead {
-		panic(crashed{})
-	}
 	t := p.w.current
 	if t == nil || t.p != p {
 		panic(fmt.Sprintf("sim: %s of %s used outside its tasks (by a goroutine, by another process, or after the run)", call, p.node.Name))
 	}
+	t.mustLive()
 	return t
 }
 
 // context is what the process's background work runs under.
 func (p *Process) context() context.Context {
 	return &virtualContext{Context: context.Background(), p: p, deadline: noDeadline}
+}
+
+// contextsEnded lets what is under a context that has just ended end with it: a
+// wait, and an open transaction.
+func (p *Process) contextsEnded() {
+	for _, c := range p.conns {
+		if c.tx != nil && ended(c.tx.ctx) != nil {
+			c.rollBack()
+		}
+	}
+	for _, t := range p.tasks {
+		if t.waits != nil && ended(t.waits) != nil {
+			p.w.ready(t)
+		}
+	}
 }
 
 // unique appends a count to names that come again.
@@ -176,14 +189,14 @@ func (p *Process) unique(name string) string {
 func (p *Process) spawn(kind, key string, run func()) *task {
 	name := joinKey(kind, key)
 	p.node.counts[name]++
-	t := p.newTask(name+"#"+strconv.Itoa(p.node.counts[name]), key, run)
+	t := p.newTask(p.unique(name+"#"+strconv.Itoa(p.node.counts[name])), key, run)
 	p.w.ready(t)
 	return t
 }
 
 func (p *Process) newTask(name, key string, run func()) *task {
-	t := &task{p: p, name: name, key: key, run: run}
-	t.prefix = hashString(hashString(hashString(hashString(fnvOffset, p.node.Name), "/"), name), "/")
+	t := &task{p: p, name: name, full: p.node.Name + "/" + name, key: key, run: run}
+	t.prefix = hashString(hashString(fnvOffset, t.full), "/")
 	p.tasks = append(p.tasks, t)
 	return t
 }

@@ -53,18 +53,23 @@ type Config struct {
 	// Arena lends connections, databases and coroutines to one world after the
 	// other. Nil gives the world one of its own.
 	Arena *Arena
+	// Tape, if set, records the SQL statements that the world executes.
+	Tape *Tape
 }
 
 // World is one simulated world. It is used by one goroutine.
 type World struct {
 	arena    *Arena
 	ownArena bool
+	closed   bool
 	faults   Faults
 	naming   Naming
 	timing   Timing
 	trace    Trace
+	tape     *Tape
 
 	now     time.Duration
+	shared  atomic.Int64  // now, for database/sql's goroutines, which ask a context for its Err
 	limit   time.Duration // Run goes no further than this
 	queue   eventQueue
 	seq     uint64
@@ -84,7 +89,7 @@ type World struct {
 // New returns an empty world at time zero. It must be closed.
 func New(c Config) *World {
 	w := &World{
-		arena: c.Arena, faults: c.Faults, naming: c.Naming, timing: c.Timing.withDefaults(),
+		arena: c.Arena, faults: c.Faults, naming: c.Naming, timing: c.Timing.withDefaults(), tape: c.Tape,
 		trace: Trace{Start: c.Start, hash: fnvOffset},
 		hosts: map[string][]*Node{}, messages: map[string]int{},
 	}
@@ -154,14 +159,19 @@ func (w *World) Run(until time.Duration) {
 		if e.task != nil && (e.task.done || e.wakeup != e.task.wakeups) {
 			continue
 		}
-		w.now = max(w.now, e.at)
+		w.advance(e.at)
 		if e.call != nil {
 			e.call()
 			continue
 		}
 		w.resume(e.task)
 	}
-	w.now = max(w.now, until)
+	w.advance(until)
+}
+
+func (w *World) advance(to time.Duration) {
+	w.now = max(w.now, to)
+	w.shared.Store(int64(w.now))
 }
 
 // resume lets a task run until it gives way.
@@ -173,14 +183,20 @@ func (w *World) resume(t *task) {
 	}
 	outer := w.current
 	w.current = t
-	w.running.Store(&t.name)
+	w.running.Store(&t.full)
 	w.resumes.Add(1)
-	t.co.resume()
+	if t.stubborn {
+		aside(func() { t.co.resume() })
+	} else {
+		t.co.resume()
+	}
 	w.current = outer
 	w.running.Store(nil)
 	if t.done {
 		t.p.forget(t)
-		w.arena.giveCoroutine(t.co)
+		if !t.stubborn {
+			w.arena.giveCoroutine(t.co)
+		}
 		t.co = nil
 	}
 }
@@ -195,7 +211,7 @@ func (w *World) bury() {
 }
 
 // Progress tells, from any goroutine, how often a task was resumed and which one
-// runs now ("" if none). When the first number stands still and the second does
+// runs now, as NODE/TASK ("" if none). When the first number stands still and the second does
 // not, that task waits for something that no other task can give it.
 func (w *World) Progress() (resumes uint64, running string) {
 	if name := w.running.Load(); name != nil {
@@ -207,6 +223,10 @@ func (w *World) Progress() (resumes uint64, running string) {
 // Close ends all processes and returns what the world borrowed. The trace stays
 // readable until the arena's next world begins.
 func (w *World) Close() {
+	if w.closed {
+		return
+	}
+	w.closed = true
 	for _, n := range w.nodes {
 		n.boots++
 		if n.process != nil {
