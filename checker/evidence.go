@@ -19,7 +19,6 @@ type Evidence struct {
 	failures []Failure
 	seen     map[string]bool // failures by property and order: one tells enough
 
-	rows     map[rowKey]*sim.Change
 	tables   map[string]map[rowKey]*sim.Change
 	pending  map[rowKey]bool
 	orders   map[string]*sim.Change  // rows of orders, by number
@@ -27,9 +26,10 @@ type Evidence struct {
 	old      *sim.Change             // the row before the record's change, nil if there was none
 
 	records map[string]*sim.Change // rows of payment_records, by channel and transaction
-	booked  map[string]int         // how many rows a transaction has had
+	booked  map[string]int         // how many rows a transaction has
 	applied map[string]int         // how many records have paid an order
 	acks    map[string][]ack       // by order
+	budget  int                    // of the search for one order, in steps of the model
 	unknown bool
 }
 
@@ -42,9 +42,9 @@ type rowKey struct {
 func New(trace *sim.Trace) *Evidence {
 	e := &Evidence{
 		trace: trace, rules: Properties(), seen: map[string]bool{},
-		rows: map[rowKey]*sim.Change{}, tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
-		requests: map[string]*sim.Message{},
-		records:  map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{},
+		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
+		requests: map[string]*sim.Message{}, budget: stepBudget,
+		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{},
 	}
 	trace.Watch(e.observe)
 	return e
@@ -66,16 +66,15 @@ func (e *Evidence) observe(r *sim.Record) {
 
 // apply brings the known rows up to date and remembers the row before.
 func (e *Evidence) apply(c *sim.Change) {
-	key := rowKey{c.Database, c.Table, c.RowID}
-	e.old = e.rows[key]
-	if e.tables[c.Table] == nil {
-		e.tables[c.Table] = map[rowKey]*sim.Change{}
+	rows, key := e.tables[c.Table], rowKey{c.Database, c.Table, c.RowID}
+	if rows == nil {
+		rows = map[rowKey]*sim.Change{}
+		e.tables[c.Table] = rows
 	}
-	if c.Deleted() {
-		delete(e.rows, key)
-		delete(e.tables[c.Table], key)
+	if e.old = rows[key]; c.Deleted() {
+		delete(rows, key)
 	} else {
-		e.rows[key], e.tables[c.Table][key] = c, c
+		rows[key] = c
 	}
 	delete(e.pending, key)
 	if state := pendingState[c.Table]; state.is != "" && c.Text(state.column) == state.is {
@@ -83,6 +82,12 @@ func (e *Evidence) apply(c *sim.Change) {
 	}
 	switch c.Table {
 	case "orders":
+		if same := e.orders[c.Text("order_no")]; e.old == nil && same != nil {
+			// SQLite does not tell that INSERT OR REPLACE has removed a row.
+			e.old, key.id = same, same.RowID
+			delete(rows, key)
+			delete(e.pending, key)
+		}
 		index(e.orders, e.old, c, func(row *sim.Change) string { return row.Text("order_no") })
 	case "payment_records":
 		index(e.records, e.old, c, txnOf)
@@ -101,7 +106,7 @@ func (e *Evidence) Settled() bool { return len(e.pending) == 0 }
 
 // index keeps a map of rows by name.
 func index(rows map[string]*sim.Change, old, row *sim.Change, name func(*sim.Change) string) {
-	if old != nil {
+	if old != nil && rows[name(old)] == old {
 		delete(rows, name(old))
 	}
 	if !row.Deleted() {
@@ -162,7 +167,13 @@ type body struct {
 	Channel     string `json:"channel"`
 	ChannelTxn  string `json:"channelTxn"`
 	AmountCents int64  `json:"amountCents"`
+	Currency    string `json:"currency"`
 }
+
+func (b body) txn() string { return b.Channel + " " + b.ChannelTxn }
+
+// amount is what the body says, in the currency that holds where it names none.
+func (b body) amount() Money { return Money{b.AmountCents, cmp.Or(b.Currency, "CNY")} }
 
 func parse(m *sim.Message) (b body) {
 	_ = json.Unmarshal(m.Body, &b) // what is no JSON says nothing

@@ -1,9 +1,8 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/tillstorm/tillstorm/sim"
@@ -20,57 +19,70 @@ func isRow(r *sim.Record, table string) bool { return r.Change != nil && r.Chang
 // observeChargeOnce finds a charge that is booked twice, and an order that two
 // charges have paid.
 func observeChargeOnce(e *Evidence, r *sim.Record) {
-	if !isRow(r, "payment_records") || r.Change.Deleted() || e.old != nil {
+	if !isRow(r, "payment_records") {
 		return
 	}
+	e.count(e.old, -1)
+	e.count(r.Change, +1)
 	row := r.Change
 	order, txn := row.Text("order_no"), txnOf(row)
-	e.booked[txn]++
 	if n := e.booked[txn]; n > 1 {
 		e.fail(Failure{Order: order, Stake: amountOf(row), Roles: "record by " + role(r.Task), Message: fmt.Sprintf(
 			"order %s: the one charge %s of %s is booked %d times (the last at %s): %s too much in the books",
 			order, txn, amountOf(row), n, e.at(r), amountOf(row))})
 	}
-	if row.Text("disposition") != "applied" {
-		return
-	}
-	e.applied[order]++
-	if n := e.applied[order]; n > 1 {
+	if n := e.applied[order]; n > 1 && isApplied(row) {
 		e.fail(Failure{Order: order, Stake: amountOf(row), Roles: "applied by " + role(r.Task), Message: fmt.Sprintf(
 			"order %s was paid %d times (the last with %s at %s): %s kept too much", order, n, txn, e.at(r), amountOf(row))})
 	}
 }
 
-// endChargeOnce counts, in the channel's own ledger, what each order has cost its
-// buyer and did not get back.
-func endChargeOnce(e *Evidence) {
-	kept := map[string][]*sim.Change{}
-	returned := map[string]int64{}
-	for _, refund := range e.table("refunds") {
-		if refund.Text("state") == "SUCCESS" {
-			returned[refund.Text("channel_txn")] += refund.Int("amount_cents")
-		}
+// count adds a row of payment_records to the books, or takes it away.
+func (e *Evidence) count(row *sim.Change, by int) {
+	if row == nil || row.Deleted() {
+		return
 	}
-	for _, charge := range e.table("charges") {
-		if returned[charge.Text("channel_txn")] < charge.Int("amount_cents") {
-			kept[charge.Text("order_no")] = append(kept[charge.Text("order_no")], charge)
-		}
-	}
-	for _, charge := range e.table("charges") {
-		order := charge.Text("order_no")
-		if n := len(kept[order]); n > 1 {
-			e.fail(Failure{Order: order, Stake: amountOf(charge), Roles: "charges in the ledger", Message: fmt.Sprintf(
-				"order %s was charged %d times %s and the money of only one may stay (%s)", order, n, amountOf(charge), txns(kept[order]))})
-		}
+	e.booked[txnOf(row)] += by
+	if isApplied(row) {
+		e.applied[row.Text("order_no")] += by
 	}
 }
 
-func txns(charges []*sim.Change) string {
-	var names []string
-	for _, c := range charges {
-		names = append(names, c.Text("channel_txn"))
+func isApplied(row *sim.Change) bool { return row.Text("disposition") == "applied" }
+
+// endChargeOnce counts, in the channels' own ledgers, what each order has cost its
+// buyer and did not get back.
+func endChargeOnce(e *Evidence) {
+	type txn struct{ ledger, name string }
+	returned := map[txn]int64{}
+	for _, refund := range e.table("refunds") {
+		if refund.Text("state") == "SUCCESS" {
+			returned[txn{refund.Database, refund.Text("channel_txn")}] += refund.Int("amount_cents")
+		}
 	}
-	return strings.Join(names, ", ")
+	kept := map[string][]string{} // what is told of each charge, by order
+	tooMuch, largest := map[string]Money{}, map[string]int64{}
+	var orders []string
+	for _, charge := range e.table("charges") {
+		order, name := charge.Text("order_no"), charge.Text("channel_txn")
+		net := amountOf(charge)
+		if net.Cents -= returned[txn{charge.Database, name}]; net.Cents <= 0 {
+			continue
+		}
+		if kept[order] == nil {
+			orders = append(orders, order)
+		}
+		kept[order] = append(kept[order], fmt.Sprintf("%s with %s %s", net, charge.Database, name))
+		// The largest may stay; everything else is too much.
+		tooMuch[order] = Money{tooMuch[order].Cents + min(net.Cents, largest[order]), net.Currency}
+		largest[order] = max(net.Cents, largest[order])
+	}
+	for _, order := range orders {
+		if n := len(kept[order]); n > 1 {
+			e.fail(Failure{Order: order, Stake: tooMuch[order], Roles: "charges in the ledger", Message: fmt.Sprintf(
+				"order %s was charged %d times (%s): %s kept too much", order, n, strings.Join(kept[order], ", "), tooMuch[order])})
+		}
+	}
 }
 
 // observeClosedIsFinal finds an order that leaves CLOSED, or vanishes from it.
@@ -92,30 +104,42 @@ var legal = map[[2]string]bool{
 	{"CREATED", "PAID"}: true, {"CREATED", "CLOSED"}: true, {"PAID", "REFUNDING"}: true, {"REFUNDING", "REFUNDED"}: true,
 }
 
+// allowed says whether an order may go from one status to another; it begins with "".
+func allowed(from, to string) bool {
+	return from == "" && to == "CREATED" || legal[[2]string{from, to}]
+}
+
+// observeLegalTransitions leaves to closed-is-final what leaves CLOSED.
 func observeLegalTransitions(e *Evidence, r *sim.Record) {
 	if !isRow(r, "orders") {
 		return
 	}
-	from, to := "nothing", r.Change.Text("status")
-	row := r.Change
+	row, from, to := r.Change, "", r.Change.Text("status")
 	if e.old != nil {
 		from = e.old.Text("status")
 	}
-	if r.Change.Deleted() {
-		to, row = "nothing", e.old
+	if row.Deleted() {
+		row = e.old
 	}
-	if from == to || from == "nothing" && to == "CREATED" || legal[[2]string{from, to}] || row == nil {
+	if row == nil || from == to || from == "CLOSED" || allowed(from, to) {
 		return
 	}
+	from, to = cmp.Or(from, "nothing"), cmp.Or(to, "nothing")
 	e.fail(Failure{Order: row.Text("order_no"), Stake: amountOf(row), Roles: from + " to " + to + " by " + role(r.Task), Message: fmt.Sprintf(
 		"order %s of %s went from %s to %s at %s", row.Text("order_no"), amountOf(row), from, to, e.at(r))})
 }
 
-// endLegalTransitions compares each order with the last entry of its log.
+// endLegalTransitions follows each order's log, and compares the order with its
+// last entry.
 func endLegalTransitions(e *Evidence) {
 	last := map[string]string{}
 	for _, entry := range e.table("order_status_log") {
-		last[entry.Text("order_no")] = entry.Text("to_status")
+		order, from, to := entry.Text("order_no"), entry.Text("from_status"), entry.Text("to_status")
+		if from != last[order] || from != "CLOSED" && !allowed(from, to) {
+			e.fail(Failure{Order: order, Stake: e.price(order), Roles: "log", Message: fmt.Sprintf(
+				"order %s of %s: its log says that it went from %q to %q when it was %q", order, e.price(order), from, to, last[order])})
+		}
+		last[order] = to
 	}
 	for _, row := range e.table("orders") {
 		order, status := row.Text("order_no"), row.Text("status")
@@ -130,8 +154,7 @@ func endLegalTransitions(e *Evidence) {
 type ack struct {
 	order, txn string // txn is "" for the order itself
 	status     string // what it said of the order
-	stake      Money
-	seq        int
+	amount     Money
 	where      string
 	role       string
 }
@@ -147,24 +170,16 @@ func observeAckedIsDurable(e *Evidence, r *sim.Record) {
 		}
 	case isRow(r, "orders"), isRow(r, "payment_records"):
 		order := r.Change.Text("order_no")
-		if r.Change.Deleted() && e.old != nil {
-			order = e.old.Text("order_no")
-		}
-		for _, a := range e.acks[order] {
-			e.verify(a, r)
+		e.verifyAll(order, r)
+		if e.old != nil && e.old.Text("order_no") != order {
+			e.verifyAll(e.old.Text("order_no"), r)
 		}
 	}
 }
 
-func endAckedIsDurable(e *Evidence) {
-	if len(e.trace.Records) == 0 {
-		return
-	}
-	last := &e.trace.Records[len(e.trace.Records)-1]
-	for _, order := range slices.Sorted(maps.Keys(e.acks)) {
-		for _, a := range e.acks[order] {
-			e.verify(a, last)
-		}
+func (e *Evidence) verifyAll(order string, r *sim.Record) {
+	for _, a := range e.acks[order] {
+		e.verify(a, r)
 	}
 }
 
@@ -175,34 +190,55 @@ func (e *Evidence) ackOf(r *sim.Record) (ack, bool) {
 		return ack{}, false
 	}
 	asked, said := parse(request), parse(r.Message)
-	a := ack{order: asked.OrderNo, status: said.Status, seq: r.Seq, where: e.at(r), role: r.Message.Kind, stake: e.price(asked.OrderNo)}
+	a := ack{order: asked.OrderNo, status: said.Status, where: e.at(r), role: r.Message.Kind, amount: asked.amount()}
 	switch r.Message.Kind {
 	case "create":
+		if said.AmountCents != 0 {
+			a.amount = said.amount()
+		}
+		return a, true
 	case "callback":
-		a.txn = asked.Channel + " " + asked.ChannelTxn
-		a.stake.Cents = asked.AmountCents
-	default:
-		return ack{}, false
+		a.txn = asked.txn()
+		return a, true
 	}
-	return a, true
+	return ack{}, false
 }
 
 // verify fails if the rows contradict what was acknowledged.
 func (e *Evidence) verify(a ack, r *sim.Record) {
-	lost := ""
-	switch row := e.orders[a.order]; {
-	case row == nil:
-		lost = "there is no such order"
-	case a.txn != "" && e.records[a.txn] == nil:
-		lost = fmt.Sprintf("charge %s of %s is not in the books", a.txn, a.stake)
-	case a.status == "PAID" && !strings.Contains("PAID REFUNDING REFUNDED", row.Text("status")):
-		lost = "it is " + row.Text("status")
-	}
+	lost := e.lost(a)
 	if lost == "" {
 		return
 	}
-	e.fail(Failure{Order: a.order, Stake: a.stake, Seq: r.Seq, Roles: a.role + ", undone by " + role(r.Task), Message: fmt.Sprintf(
-		"order %s: %q was acknowledged at %s, but at %s %s: %s at stake", a.order, a.role+" "+a.status, a.where, e.at(r), lost, a.stake)})
+	when, roles := "but at "+e.at(r), a.role+", undone by "+role(r.Task)
+	if r.Event == sim.EventAnswer {
+		when, roles = "and even then", a.role+", untrue at once"
+	}
+	e.fail(Failure{Order: a.order, Stake: a.amount, Roles: roles, Message: fmt.Sprintf(
+		"order %s: %q was acknowledged at %s, %s %s: %s at stake", a.order, strings.TrimSpace(a.role+" "+a.status), a.where, when, lost, a.amount)})
+}
+
+// lost tells what is missing of what was acknowledged, "" if nothing is.
+func (e *Evidence) lost(a ack) string {
+	order := e.orders[a.order]
+	if order == nil {
+		return "there is no such order"
+	}
+	booked, name := order, "it"
+	if a.txn != "" {
+		booked, name = e.records[a.txn], "charge "+a.txn
+	}
+	switch status := order.Text("status"); {
+	case booked == nil:
+		return fmt.Sprintf("%s of %s is not in the books", name, a.amount)
+	case booked.Text("order_no") != a.order:
+		return fmt.Sprintf("%s is in the books of order %s", name, booked.Text("order_no"))
+	case amountOf(booked) != a.amount:
+		return fmt.Sprintf("%s is in the books with %s", name, amountOf(booked))
+	case a.status == "PAID" && status != "PAID" && status != "REFUNDING" && status != "REFUNDED":
+		return "it is " + status
+	}
+	return ""
 }
 
 // observeNoCallInTransaction finds a request that leaves while its task holds a
@@ -211,8 +247,13 @@ func observeNoCallInTransaction(e *Evidence, r *sim.Record) {
 	if r.Event != sim.EventSend || !r.OpenTx {
 		return
 	}
-	order := parse(r.Message).OrderNo
-	e.fail(Failure{Order: order, Stake: Money{parse(r.Message).AmountCents, "CNY"}, Roles: role(r.Task) + " calls " + r.Message.Kind, Message: fmt.Sprintf(
-		"order %s: %s was sent to %s at %s inside an open transaction: every order of this database waits for the other side's answer",
-		order, r.Message.Kind, r.Message.To, e.at(r))})
+	sent := parse(r.Message)
+	order := cmp.Or(sent.OrderNo, r.Message.Key)
+	stake := e.price(order)
+	if sent.AmountCents != 0 {
+		stake = sent.amount()
+	}
+	e.fail(Failure{Order: order, Stake: stake, Roles: role(r.Task) + " calls " + r.Message.Kind, Message: fmt.Sprintf(
+		"order %s of %s: %s was sent to %s at %s inside an open transaction: every order of this database waits for the other side's answer",
+		order, stake, r.Message.Kind, r.Message.To, e.at(r))})
 }

@@ -1,9 +1,11 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/anishathalye/porcupine"
@@ -14,9 +16,7 @@ import (
 // call is one operation on an order, as its client saw it. Times are positions in
 // the trace, which is one sequence for the whole world.
 type call struct {
-	kind      string // create, read, callback, close
-	exchange  string
-	txn       string // of a callback
+	input
 	from, to  int
 	known     bool // the client has its answer
 	code      int  // HTTP status of the answer
@@ -30,6 +30,7 @@ const never = math.MaxInt
 func (e *Evidence) history() (orders []string, calls map[string][]*call) {
 	calls = map[string][]*call{}
 	byName := map[string]*call{}
+	was := map[string]string{} // status of each order's row
 	add := func(order string, c *call) {
 		if calls[order] == nil {
 			orders = append(orders, order)
@@ -41,7 +42,10 @@ func (e *Evidence) history() (orders []string, calls map[string][]*call) {
 		switch m := r.Message; {
 		case r.Event == sim.EventSend || r.Event == sim.EventCopy:
 			if order := orderOf(m); order != "" {
-				c := &call{kind: m.Kind, exchange: r.Op, txn: parse(m).ChannelTxn, from: r.Seq, to: never}
+				c := &call{input: input{kind: m.Kind}, from: r.Seq, to: never}
+				if m.Kind == "callback" {
+					c.txn = parse(m).txn()
+				}
 				byName[r.Op] = c
 				add(order, c)
 			}
@@ -53,9 +57,14 @@ func (e *Evidence) history() (orders []string, calls map[string][]*call) {
 			if c := byName[m.Exchange]; c != nil {
 				c.known, c.to, c.code, c.status = true, r.Seq, m.Status, parse(m).Status
 			}
-		case isRow(r, "orders") && r.Change.Text("status") == "CLOSED":
-			// A close has no client. The commit itself is when it happened.
-			add(r.Change.Text("order_no"), &call{kind: "close", exchange: r.Task, from: r.Seq, to: r.Seq, known: true, delivered: true})
+		case isRow(r, "orders") && !r.Change.Deleted():
+			order, status := r.Change.Text("order_no"), r.Change.Text("status")
+			if byName[r.Task] == nil && status != was[order] {
+				// What no request has caused, such as a close, has no client. The commit
+				// itself is when it happened.
+				add(order, &call{input: input{kind: "commit", was: was[order]}, from: r.Seq, to: r.Seq, known: true, status: status, delivered: true})
+			}
+			was[order] = status
 		}
 	}
 	return orders, calls
@@ -67,15 +76,19 @@ func orderOf(m *sim.Message) string {
 	case "create", "callback":
 		return parse(m).OrderNo
 	case "read":
-		return m.Path[strings.LastIndexByte(m.Path, '/')+1:]
+		path, _, _ := strings.Cut(m.Path, "?")
+		return path[strings.LastIndexByte(path, '/')+1:]
 	}
 	return ""
 }
 
 // operations turns the calls up to a position of the trace into porcupine's form.
-// What nobody has seen answered by then may happen at any later time, or never.
+// What nobody has seen answered by then may happen at any later time, or never. Of
+// several such that are alike the first is enough: a repeat changes nothing more,
+// so wherever one of the others is the first to happen, this one could be.
 func operations(calls []*call, until int) []porcupine.Operation {
 	var ops []porcupine.Operation
+	open := map[input]bool{}
 	add := func(in input, out output, from, to int) {
 		ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: in, Output: out, Call: int64(from), Return: int64(to)})
 	}
@@ -84,19 +97,26 @@ func operations(calls []*call, until int) []porcupine.Operation {
 		switch {
 		case c.from > until, !c.delivered, c.kind == "read" && (!known || c.code/100 == 5):
 		case !known || c.code/100 == 5:
-			add(input{c.kind, c.txn}, output{}, c.from, never)
+			if !open[c.input] {
+				open[c.input] = true
+				add(c.input, output{}, c.from, never)
+			}
 		case c.kind == "create" && c.code/100 == 2:
 			// The order is made at one time and read for the answer at another.
-			add(input{"create", ""}, output{known: true, code: c.code}, c.from, c.to)
-			add(input{"read", ""}, output{true, 200, c.status}, c.from, c.to)
+			add(c.input, output{known: true, code: c.code}, c.from, c.to)
+			add(input{kind: "read"}, output{true, 200, c.status}, c.from, c.to)
 		default:
-			add(input{c.kind, c.txn}, output{true, c.code, c.status}, c.from, c.to)
+			add(c.input, output{true, c.code, c.status}, c.from, c.to)
 		}
 	}
 	return ops
 }
 
-type input struct{ kind, txn string }
+type input struct {
+	kind string // create, read, callback; commit, if it has no client
+	txn  string // of a callback
+	was  string // the row's status before a commit
+}
 
 type output struct {
 	known  bool
@@ -104,8 +124,8 @@ type output struct {
 	status string
 }
 
-// state is what the world knows of one order. answered holds, as text so that
-// states compare, what each channel transaction has been answered.
+// state is what the world knows of one order. answered holds, as sorted text so
+// that equal states are equal, what each channel transaction has been answered.
 type state struct{ status, answered string }
 
 // orderModel is what an order does, one operation at a time.
@@ -130,22 +150,35 @@ func step(s state, in input, out output) (bool, any) {
 			s.status = "CREATED"
 		}
 		return true, s
-	case "close":
-		ok := s.status == "CREATED"
-		s.status = "CLOSED"
+	case "commit":
+		// Whether it was allowed is not asked here: see legal-transitions.
+		ok := s.status == in.was
+		s.status = out.status
 		return ok, s
 	case "read":
-		return out.code == 404 && s.status == "" || out.code == 200 && s.status == out.status, s
+		return readStep(s, out), s
 	case "callback":
 		return callbackStep(s, in, out)
 	}
 	return true, s
 }
 
-// callbackStep: the first delivery of a charge decides; every other is answered alike.
+// readStep: a refusal says nothing of the order, unless it says that there is none.
+func readStep(s state, out output) bool {
+	switch {
+	case out.code == 404:
+		return s.status == ""
+	case out.code/100 == 4:
+		return true
+	}
+	return s.status == out.status && s.status != ""
+}
+
+// callbackStep: the first delivery of a charge decides; every other is answered
+// alike. Any may be refused, but one that is known can't be unknown again.
 func callbackStep(s state, in input, out output) (bool, any) {
 	if out.known && out.code != 200 {
-		return out.code != 404 || s.status == "", s
+		return out.code != 404 || s.answer(in.txn) == "", s
 	}
 	if s.status == "" {
 		return !out.known, s // an order nobody made acknowledges nothing
@@ -156,9 +189,16 @@ func callbackStep(s state, in input, out output) (bool, any) {
 			s.status = "PAID"
 		}
 		answer = s.status
-		s.answered += in.txn + "=" + answer + ";"
+		s = s.with(in.txn, answer)
 	}
 	return !out.known || out.status == answer, s
+}
+
+func (s state) with(txn, answer string) state {
+	all := append(strings.Split(s.answered, ";"), txn+"="+answer)
+	slices.Sort(all)
+	s.answered = strings.Join(all, ";")
+	return s
 }
 
 func (s state) answer(txn string) string {
@@ -176,8 +216,6 @@ func describe(in input, out output) string {
 		name += " " + in.txn
 	}
 	switch {
-	case in.kind == "close":
-		return name
 	case !out.known:
 		return name + " -> ?"
 	case out.status == "":
@@ -192,7 +230,7 @@ const stepBudget = 1_000_000
 func endLinearizableOrders(e *Evidence) {
 	orders, calls := e.history()
 	for _, order := range orders {
-		switch check(calls[order], never-1) {
+		switch e.check(calls[order], never-1) {
 		case porcupine.Unknown:
 			e.unknown = true
 		case porcupine.Illegal:
@@ -202,8 +240,8 @@ func endLinearizableOrders(e *Evidence) {
 }
 
 // check says whether the calls up to a position of the trace fit one order.
-func check(calls []*call, until int) porcupine.CheckResult {
-	budget := stepBudget
+func (e *Evidence) check(calls []*call, until int) porcupine.CheckResult {
+	budget := e.budget
 	if porcupine.CheckOperations(orderModel(&budget), operations(calls, until)) {
 		return porcupine.Ok
 	}
@@ -218,20 +256,17 @@ func (e *Evidence) failHistory(order string, calls []*call) {
 	answered := slices.Clone(calls)
 	answered = slices.DeleteFunc(answered, func(c *call) bool { return !c.known })
 	slices.SortFunc(answered, func(a, b *call) int { return a.to - b.to })
-	for _, c := range answered {
-		if check(calls, c.to) != porcupine.Illegal {
-			continue
-		}
-		r := &e.trace.Records[c.to-1]
-		e.fail(Failure{Order: order, Stake: e.price(order), Seq: c.to, Roles: c.kind + " " + c.status, Message: fmt.Sprintf(
-			"order %s of %s: at %s %q fits no order of events; before it: %s",
-			order, e.price(order), e.trace.Clock(r.At), describeCall(c), e.before(calls, c))})
-		return
-	}
+	// What fits no order never will, so the first can be searched by halves. If none
+	// before it is found, it is the last.
+	c := answered[sort.Search(len(answered)-1, func(i int) bool { return e.check(calls, answered[i].to) == porcupine.Illegal })]
+	r := &e.trace.Records[c.to-1]
+	e.fail(Failure{Order: order, Stake: e.price(order), Seq: c.to, Roles: c.kind + " " + cmp.Or(c.status, "refused"), Message: fmt.Sprintf(
+		"order %s of %s: at %s %q fits no order of events; before it: %s",
+		order, e.price(order), e.trace.Clock(r.At), describeCall(c), e.before(calls, c))})
 }
 
 func describeCall(c *call) string {
-	return describe(input{c.kind, c.txn}, output{c.known, c.code, c.status})
+	return describe(c.input, output{c.known, c.code, c.status})
 }
 
 // before tells the last few operations that ended before c.

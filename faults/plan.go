@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (p Perturbation) String() string {
 		if v.kind != p.Kind {
 			continue
 		}
-		line := actor + "  " + v.verb + "  " + quote(anchor)
+		line := quote(actor) + "  " + v.verb + "  " + quote(anchor)
 		if v.word != "" {
 			line += "  " + v.word + " " + p.For.String()
 		}
@@ -86,12 +87,14 @@ func (p Perturbation) String() string {
 	return fmt.Sprintf("unknown perturbation %q at %s", p.Kind, p.At)
 }
 
-// quote keeps an anchor one word, whatever statement names it has inside.
-func quote(anchor string) string {
-	if strings.ContainsAny(anchor, " \t\"") {
-		return fmt.Sprintf("%q", anchor)
+// quote keeps a name one word, whatever it has inside: it is as it stands unless it
+// is empty, begins a comment, has a blank, or can't be printed.
+func quote(name string) string {
+	quoted := strconv.Quote(name)
+	if name == "" || name[0] == '#' || strings.Contains(name, " ") || quoted != `"`+name+`"` {
+		return quoted
 	}
-	return anchor
+	return name
 }
 
 // Plan is a list of perturbations.
@@ -147,6 +150,8 @@ func parsePerturbation(words []word) (Perturbation, error) {
 			if !strings.HasSuffix(p.At, ":before") && !strings.HasSuffix(p.At, ":after") {
 				return p, words[2].errorf("a step's name ends in :before or :after")
 			}
+		case v.kind == Duplicate && strings.HasSuffix(p.At, ":answer"):
+			return p, words[2].errorf("only a request can be duplicated, not an answer")
 		}
 		return p, parseDuration(&p, v.word, words)
 	}

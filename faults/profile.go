@@ -20,10 +20,15 @@ func (r Rate) hit(draw uint64) bool { return r.N > 0 && draw%r.Of < r.N }
 type Range struct{ Min, Max time.Duration }
 
 func (r Range) draw(bits64 uint64) time.Duration {
-	octaves := uint64(bits.Len64(uint64(r.Max / r.Min)))
-	low := r.Min << (bits64 % octaves)
+	least := max(r.Min, time.Microsecond) // zero has no order of magnitude
+	if r.Max <= least {
+		return r.Max
+	}
+	octaves := uint64(bits.Len64(uint64(r.Max / least)))
+	low := least << (bits64 % octaves)
 	span := uint64(min(low, r.Max-low))
-	return (low + time.Duration(bits64>>8%max(span, 1))).Round(time.Microsecond)
+	d := low + time.Duration(bits64>>8%max(span, 1))
+	return min(max(d.Round(time.Microsecond), least), r.Max)
 }
 
 // Profile says how often things go wrong, and how badly.
@@ -80,7 +85,7 @@ type Storm struct {
 	Seed    uint64
 	// Until is the true time at which faults stop.
 	Until time.Duration
-	// MayCrash says which nodes crash; clients of the system should not.
+	// MayCrash says which nodes crash; clients of the system should not. Nil spares all.
 	MayCrash func(node string) bool
 }
 
@@ -93,7 +98,7 @@ func (s *Storm) Step(step sim.Step) (strike sim.Strike) {
 	if p.Stall.hit(sim.Draw(s.Seed, "stall", name)) {
 		s.strike(&step, &strike, Perturbation{Stall, step.Name(), p.StallFor.draw(sim.Draw(s.Seed, "stall for", name))})
 	}
-	if p.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash(step.Node) {
+	if p.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash != nil && s.MayCrash(step.Node) {
 		s.strike(&step, &strike, Perturbation{Crash, step.Name(), p.Restart.draw(sim.Draw(s.Seed, "restart", name))})
 	}
 	return strike
