@@ -203,6 +203,19 @@ func (s *Script) Step(step sim.Step) (strike sim.Strike) {
 	return strike
 }
 
+// Armed implements sim.Foresight.
+func (s *Script) Armed(step sim.Step) bool {
+	for _, p := range s.planned[step.Hash()] {
+		if !p.Kind.ofMessage() && p.At == step.Name() {
+			return true
+		}
+	}
+	return false
+}
+
+// Over implements sim.Foresight.
+func (s *Script) Over(time.Duration) bool { return len(s.planned) == 0 }
+
 // Message implements sim.Faults.
 func (s *Script) Message(m *sim.Message) (passage sim.Passage) {
 	for _, p := range s.planned[m.Hash()] {

@@ -122,3 +122,16 @@ func (s *Storm) Message(m *sim.Message) (passage sim.Passage) {
 	}
 	return passage
 }
+
+// Armed implements sim.Foresight.
+func (s *Storm) Armed(step sim.Step) bool {
+	if s.Over(step.At) {
+		return false
+	}
+	name := step.Hash()
+	return s.Profile.Stall.hit(sim.Draw(s.Seed, "stall", name)) ||
+		s.Profile.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash(step.Node)
+}
+
+// Over implements sim.Foresight.
+func (s *Storm) Over(at time.Duration) bool { return at >= s.Until }

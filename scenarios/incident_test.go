@@ -29,6 +29,15 @@ func (p *pins) Step(s sim.Step) sim.Strike {
 	return sim.Strike{Stall: until - s.At}
 }
 
+// Armed implements sim.Foresight: a pinned run is not left out.
+func (p *pins) Armed(s sim.Step) bool {
+	_, pinned := p.steps[strings.TrimPrefix(s.Name(), s.Node+"/")]
+	return pinned
+}
+
+// Over implements sim.Foresight.
+func (p *pins) Over(time.Duration) bool { return false }
+
 // clock returns a time of the world's first day, "14:15:00.315", as true time.
 func clock(t *testing.T, text string) time.Duration {
 	at, err := time.ParseInLocation("15:04:05.000", text, zone)

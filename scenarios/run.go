@@ -106,12 +106,11 @@ func (c *Case) injector() injector {
 // mayCrash spares the buyers: they are the witnesses.
 func mayCrash(node string) bool { return node != "buyer" }
 
-// settle lets the healed world run until nothing is pending.
+// settle lets the healed world run until nothing is pending, and what is under way
+// then arrive.
 func (w *world) settle() {
-	for w.Now() < settleLimit && !w.evidence.Settled() {
-		w.World.Run(w.Now() + time.Minute)
-	}
-	w.World.Run(w.Now() + time.Minute) // what is under way arrives
+	w.RunUntil(settleLimit, w.evidence.Settled)
+	w.World.Run(w.Now() + time.Minute)
 }
 
 func (w *world) judge(c Case, inject injector) *Result {

@@ -61,7 +61,17 @@ func (c *NodeClock) after(d time.Duration) time.Duration {
 type Clock struct{ p *Process }
 
 // Now returns the node's time.
-func (c Clock) Now() time.Time { return c.p.node.Clock.Now() }
+func (c Clock) Now() time.Time {
+	c.asked()
+	return c.p.node.Clock.Now()
+}
+
+// asked notes that the running task goes by the node's clock.
+func (c Clock) asked() {
+	if t := c.p.w.current; t != nil {
+		t.busy()
+	}
+}
 
 // Sleep waits until d has passed on the node's clock. It returns the context's
 // error if that ends first.
@@ -77,6 +87,7 @@ func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
 // Its Done channel is nil: a real one would make database/sql and context start
 // goroutines that act at a real, random moment.
 func (c Clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	c.asked()
 	deadline := c.p.node.Clock.after(d)
 	if outer, ok := trueDeadline(ctx); ok && outer < deadline {
 		deadline = outer

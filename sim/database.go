@@ -20,6 +20,7 @@ type Database struct {
 	slot    *slot
 	waiters waitlist // for a lock
 	holders int      // connections with an open transaction
+	version int      // grows with each write, see idleRun
 }
 
 // DBOptions is how a process opens a database.
@@ -83,6 +84,7 @@ func (d *Database) Exec(query string, args ...any) error {
 	if _, err := raw.ExecContext(context.Background(), st.text, namedValues(args)); err != nil {
 		return fmt.Errorf("database %s: %w", d.Name, err)
 	}
+	d.version++
 	d.publish(raw, Record{At: d.w.now, Node: "operator", Task: "operator"})
 	return nil
 }
@@ -145,7 +147,7 @@ type connector struct {
 
 // Connect implements driver.Connector.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	t := c.p.enter("database/sql")
+	t := c.p.enter(callSQL)
 	for c.options.MaxConns > 0 && c.open >= c.options.MaxConns {
 		if err := ended(ctx); err != nil {
 			return nil, err
@@ -166,6 +168,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // connect takes a raw connection. Opening one runs PRAGMAs, which meet locks like
 // any other statement; one that was open already must behave as if it had not been.
 func (c *connector) connect(ctx context.Context, t *task) (*rawConn, error) {
+	t.busy()
 	deadline := t.p.w.now + c.options.BusyTimeout
 	for {
 		if err := ended(ctx); err != nil {

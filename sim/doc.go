@@ -35,6 +35,13 @@
 // The kernel injects nothing by itself. It asks its [Faults] at each step and
 // for each message, and does as told.
 //
+// # Idle time
+//
+// Virtual time jumps over idle time. A periodic job that polls would fill it with
+// runs that find nothing; where nothing was written since such a run and faults
+// spare the next ones, the kernel asks the database what the job will see later (its
+// clock is an argument), and leaves out the runs until that changes.
+//
 // # Limits
 //
 // Code in a world must not start goroutines, and must not wait for another task

@@ -66,6 +66,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 		rows.columns, rows.rows, err = c.raw.readAll(text, args)
 		if err == nil {
 			c.p.w.tape.add(c.db, c.raw, text, args, true)
+			c.p.w.current.look(c.db, text, args, rows.rows)
 		}
 		return int64(len(rows.rows)), err
 	})
@@ -100,9 +101,12 @@ func (c *conn) stillDead() error {
 
 // do is one statement from the step before it to the step after it.
 func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, run func() (int64, error)) error {
-	t := c.p.enter("database/sql")
+	t := c.p.enter(callSQL)
 	w := c.p.w
 	st := w.arena.statement(query)
+	if c.tx != nil || st.verb != "SELECT" {
+		t.busy()
+	}
 	o := t.begin(st.name, c.key(st, args))
 	if err := c.ended(ctx); err != nil && st.verb != "ROLLBACK" {
 		return err
@@ -118,6 +122,9 @@ func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, r
 	t.sleepUntil(ctx, w.now+c.cost(st))
 	mark := len(c.raw.changed)
 	n, err := c.retry(ctx, t, st, o, run)
+	if st.write || st.commits() {
+		c.db.version++
+	}
 	c.raw.noteSavepoint(st, mark, err)
 	c.after(t, st, err)
 	t.record(Record{Event: EventSQL, Op: o.name(), Detail: outcome(st, n, err)})
@@ -181,6 +188,7 @@ func (c *conn) retry(ctx context.Context, t *task, st *statement, o operation, r
 		if !isBusy(err) || !mayWait || c.p.w.now >= deadline {
 			return n, err
 		}
+		t.busy()
 		if !waited {
 			t.record(Record{Event: EventBusy, Op: o.name()})
 		}

@@ -96,7 +96,8 @@ func (p *Process) Go(name string, f func(ctx context.Context)) {
 
 // Every runs f at each multiple of interval, shifted by an offset of the node's
 // own so that the nodes don't run in step. A run that outlasts its interval makes
-// the runs meanwhile fall out. A run is named by its scheduled time.
+// the runs meanwhile fall out. A run is named by its scheduled time. Runs that would
+// find nothing to do may be left out, see [Foresight].
 func (p *Process) Every(name string, interval time.Duration, f func(ctx context.Context)) {
 	p.enter("Every")
 	if interval <= 0 {
@@ -106,32 +107,14 @@ func (p *Process) Every(name string, interval time.Duration, f func(ctx context.
 	if offset < 0 {
 		offset += interval
 	}
-	p.schedule(name, interval, offset.Truncate(time.Millisecond), f)
-}
-
-func (p *Process) schedule(name string, interval, offset time.Duration, f func(ctx context.Context)) {
-	next := p.w.now - (p.w.now-offset)%interval
-	for next <= p.w.now {
-		next += interval
-	}
-	p.w.push(event{at: next, name: p.node.Name + "/" + name, call: func() {
-		if p.dead {
-			return
-		}
-		t := p.newTask(p.unique(name+"@"+p.w.label(next)), "", nil)
-		t.run = func() {
-			t.begin("timer", "").end()
-			f(p.context())
-			p.schedule(name, interval, offset, f)
-		}
-		p.w.ready(t)
-	}})
+	l := &loop{p: p, name: name, interval: interval, offset: offset.Truncate(time.Millisecond), run: f}
+	l.schedule(l.next())
 }
 
 // NewID returns an identifier that is unique in the world and depends only on
 // the task that asks and on how often it has asked.
 func (p *Process) NewID() string {
-	t := p.enter("NewID")
+	t := p.enter(callNewID)
 	t.ids++
 	return fmt.Sprintf("%016x", mix(hashUint(t.prefix, uint64(t.ids))))
 }
@@ -144,6 +127,12 @@ func (p *Process) Note(op, detail string) {
 	p.enter("Note").record(Record{Event: EventNote, Op: op, Detail: detail})
 }
 
+// The calls that leave a run of a loop idle, see idleRun.
+const (
+	callSQL   = "database/sql"
+	callNewID = "NewID"
+)
+
 // enter returns the running task, which must be one of this process. A task
 // whose process has died gets no further than this.
 func (p *Process) enter(call string) *task {
@@ -152,6 +141,9 @@ func (p *Process) enter(call string) *task {
 		panic(fmt.Sprintf("sim: %s of %s used outside its tasks (by a goroutine, by another process, or after the run)", call, p.node.Name))
 	}
 	t.mustLive()
+	if call != callSQL && call != callNewID {
+		t.busy()
+	}
 	return t
 }
 
@@ -273,6 +265,7 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	var b bytes.Buffer
 	b.WriteString(r.Message + h.attrs)
 	r.Attrs(func(a slog.Attr) bool { fmt.Fprintf(&b, " %s%s=%v", h.group, a.Key, a.Value); return true })
+	h.p.w.current.busy()
 	h.p.w.current.record(Record{Event: EventLog, Op: r.Level.String(), Detail: b.String()})
 	return nil
 }

@@ -25,6 +25,8 @@ type task struct {
 	counts  []opCount
 	openTx  int // transactions this task holds open
 	ids     int
+	idle    *idleRun // of a loop's run that has only read so far
+	began   time.Duration
 	waits   context.Context // whose end wakes the task, nil for none
 
 	deaths   int  // how often it was told that its process died
@@ -235,7 +237,13 @@ func (o operation) step(phase Phase) {
 		return
 	}
 	s := Step{At: w.now, Node: t.p.node.Name, Task: t.name, Op: o.op, Key: o.key, N: o.n, Phase: phase, prefix: t.prefix}
+	if t.idle != nil {
+		t.idle.steps = append(t.idle.steps, Step{At: w.now - t.began, Node: s.Node, Op: s.Op, Key: s.Key, N: s.N, Phase: phase})
+	}
 	strike := w.faults.Step(s)
+	if strike.Stall > 0 || strike.Crash {
+		t.busy()
+	}
 	if strike.Stall > 0 {
 		t.record(Record{Event: EventStall, Op: s.Operation() + phase.String(), Detail: strike.Stall.String()})
 		t.sleepUntil(context.Background(), w.now+strike.Stall)

@@ -59,19 +59,21 @@ type Config struct {
 
 // World is one simulated world. It is used by one goroutine.
 type World struct {
-	arena    *Arena
-	ownArena bool
-	closed   bool
-	faults   Faults
-	naming   Naming
-	timing   Timing
-	trace    Trace
-	tape     *Tape
+	arena     *Arena
+	ownArena  bool
+	closed    bool
+	faults    Faults
+	foresight Foresight
+	naming    Naming
+	timing    Timing
+	trace     Trace
+	tape      *Tape
 
 	now     time.Duration
 	shared  atomic.Int64  // now, for database/sql's goroutines, which ask a context for its Err
 	limit   time.Duration // Run goes no further than this
 	queue   eventQueue
+	ticks   eventQueue // the loops' next runs
 	seq     uint64
 	current *task
 	dying   []*Process
@@ -97,6 +99,7 @@ func New(c Config) *World {
 		w.arena, w.ownArena = NewArena(), true
 	}
 	w.trace.Records = w.arena.takeRecords()
+	w.foresight, _ = c.Faults.(Foresight)
 	return w
 }
 
@@ -146,16 +149,18 @@ func (w *World) At(at time.Duration, name string, f func()) {
 }
 
 // Run lets everything happen that happens until true time until.
-func (w *World) Run(until time.Duration) {
+func (w *World) Run(until time.Duration) { w.RunUntil(until, func() bool { return false }) }
+
+// RunUntil is Run, but ends early, after an event, when stop says so.
+func (w *World) RunUntil(until time.Duration, stop func() bool) {
 	w.limit = until
-	for {
+	for !stop() {
 		w.bury()
-		next, ok := w.queue.peek()
-		if !ok || next.at > until {
-			break
+		e, ok := w.take(until)
+		if !ok {
+			w.advance(until)
+			return
 		}
-		e := *next
-		w.queue.pop()
 		if e.task != nil && (e.task.done || e.wakeup != e.task.wakeups) {
 			continue
 		}
@@ -166,7 +171,22 @@ func (w *World) Run(until time.Duration) {
 		}
 		w.resume(e.task)
 	}
-	w.advance(until)
+	w.limit = w.now
+}
+
+// take removes the next event, if it is due until then.
+func (w *World) take(until time.Duration) (event, bool) {
+	from := &w.queue
+	next, ok := from.peek()
+	if tick, due := w.ticks.peek(); due && (!ok || tick.before(next)) {
+		from, next, ok = &w.ticks, tick, true
+	}
+	if !ok || next.at > until {
+		return event{}, false
+	}
+	e := *next
+	from.pop()
+	return e, true
 }
 
 func (w *World) advance(to time.Duration) {
@@ -258,7 +278,8 @@ func (w *World) push(e event) {
 // idleBefore says that nothing is queued up to and including true time at.
 func (w *World) idleBefore(at time.Duration) bool {
 	e, ok := w.queue.peek()
-	return (!ok || e.at > at) && len(w.dying) == 0
+	tick, ticks := w.ticks.peek()
+	return (!ok || e.at > at) && (!ticks || tick.at > at) && len(w.dying) == 0
 }
 
 // label is a scheduled time as it stands in a task's name.
