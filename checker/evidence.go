@@ -28,6 +28,7 @@ type Evidence struct {
 	records map[string]*sim.Change // rows of payment_records, by channel and transaction
 	booked  map[string]int         // how many rows a transaction has
 	applied map[string]int         // how many records have paid an order
+	logged  map[string]string      // the last status in an order's log
 	acks    map[string][]ack       // by order
 	budget  int                    // of the search for one order, in steps of the model
 	unknown bool
@@ -44,7 +45,7 @@ func New(trace *sim.Trace) *Evidence {
 		trace: trace, rules: Properties(), seen: map[string]bool{},
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
-		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{},
+		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
 	}
 	trace.Watch(e.observe)
 	return e

@@ -111,6 +111,9 @@ func allowed(from, to string) bool {
 
 // observeLegalTransitions leaves to closed-is-final what leaves CLOSED.
 func observeLegalTransitions(e *Evidence, r *sim.Record) {
+	if isRow(r, "order_status_log") {
+		observeLog(e, r)
+	}
 	if !isRow(r, "orders") {
 		return
 	}
@@ -129,17 +132,26 @@ func observeLegalTransitions(e *Evidence, r *sim.Record) {
 		"order %s of %s went from %s to %s at %s", row.Text("order_no"), amountOf(row), from, to, e.at(r))})
 }
 
-// endLegalTransitions follows each order's log, and compares the order with its
-// last entry.
+// observeLog follows an order's log: each entry goes on from the one before.
+func observeLog(e *Evidence, r *sim.Record) {
+	entry := r.Change
+	if entry.Deleted() || e.old != nil {
+		return
+	}
+	order, from, to := entry.Text("order_no"), entry.Text("from_status"), entry.Text("to_status")
+	if last := e.logged[order]; from != last || from != "CLOSED" && !allowed(from, to) {
+		e.fail(Failure{Order: order, Stake: e.price(order), Roles: "log by " + role(r.Task), Message: fmt.Sprintf(
+			"order %s of %s: its log says at %s that it went from %s to %s, but it was %s", order, e.price(order), e.at(r),
+			cmp.Or(from, "nothing"), to, cmp.Or(last, "nothing"))})
+	}
+	e.logged[order] = to
+}
+
+// endLegalTransitions compares each order with the last entry of its log.
 func endLegalTransitions(e *Evidence) {
 	last := map[string]string{}
 	for _, entry := range e.table("order_status_log") {
-		order, from, to := entry.Text("order_no"), entry.Text("from_status"), entry.Text("to_status")
-		if from != last[order] || from != "CLOSED" && !allowed(from, to) {
-			e.fail(Failure{Order: order, Stake: e.price(order), Roles: "log", Message: fmt.Sprintf(
-				"order %s of %s: its log says that it went from %q to %q when it was %q", order, e.price(order), from, to, last[order])})
-		}
-		last[order] = to
+		last[entry.Text("order_no")] = entry.Text("to_status")
 	}
 	for _, row := range e.table("orders") {
 		order, status := row.Text("order_no"), row.Text("status")

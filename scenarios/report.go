@@ -57,10 +57,41 @@ func lastLines(trace *sim.Trace, f checker.Failure, most int) []string {
 	var lines []string
 	for i := f.Seq - 1; i >= 0 && len(lines) < most; i-- {
 		if r := &trace.Records[i]; i == f.Seq-1 || isAbout(r, f.Order) {
-			lines = append([]string{shorten(trace.Line(r), 200)}, lines...)
+			lines = append([]string{tell(trace, r)}, lines...)
 		}
 	}
 	return lines
+}
+
+// told are the columns that matter of the rows that matter.
+var told = map[string][]string{
+	"orders":           {"order_no", "status", "amount_cents", "close_reason"},
+	"payment_records":  {"order_no", "channel_txn", "amount_cents", "disposition"},
+	"charges":          {"order_no", "channel_txn", "amount_cents"},
+	"order_status_log": {"order_no", "from_status", "to_status", "cause"},
+}
+
+// tell returns a record as one line that fits a terminal, more or less.
+func tell(trace *sim.Trace, r *sim.Record) string {
+	columns := told[tableOf(r)]
+	if columns == nil || r.Change.Deleted() {
+		return shorten(trace.Line(r), 180)
+	}
+	short := *r.Change
+	short.Columns, short.Values = columns, nil
+	for _, c := range columns {
+		short.Values = append(short.Values, r.Change.Get(c))
+	}
+	line := *r
+	line.Change = &short
+	return trace.Line(&line)
+}
+
+func tableOf(r *sim.Record) string {
+	if r.Change == nil {
+		return ""
+	}
+	return r.Change.Table
 }
 
 // isAbout says whether a record matters to somebody who asks what became of an order.
@@ -69,7 +100,7 @@ func isAbout(r *sim.Record, order string) bool {
 	case order == "":
 		return false
 	case r.Change != nil:
-		return r.Change.Text("order_no") == order && (r.Change.Table == "orders" || r.Change.Table == "payment_records" || r.Change.Table == "charges")
+		return r.Change.Text("order_no") == order && told[r.Change.Table] != nil && r.Change.Table != "order_status_log"
 	case r.Event == sim.EventAnswer, r.Event == sim.EventDrop:
 		return r.Message.Key == order
 	case r.Event == sim.EventCrash:

@@ -87,6 +87,10 @@ func (c *Change) String() string {
 	for i, v := range c.Values {
 		switch v := v.(type) {
 		case nil:
+		case string:
+			if v != "" {
+				fmt.Fprintf(&b, " %s=%s", c.Columns[i], v)
+			}
 		case []byte:
 			fmt.Fprintf(&b, " %s=%x", c.Columns[i], v)
 		default:
