@@ -3,7 +3,8 @@ package faults
 import (
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (p Perturbation) String() string {
 		if v.kind != p.Kind {
 			continue
 		}
-		line := actor + "  " + v.verb + "  " + quote(anchor)
+		line := quote(actor) + "  " + v.verb + "  " + quote(anchor)
 		if v.word != "" {
 			line += "  " + v.word + " " + p.For.String()
 		}
@@ -86,12 +87,14 @@ func (p Perturbation) String() string {
 	return fmt.Sprintf("unknown perturbation %q at %s", p.Kind, p.At)
 }
 
-// quote keeps an anchor one word, whatever statement names it has inside.
-func quote(anchor string) string {
-	if strings.ContainsAny(anchor, " \t\"") {
-		return fmt.Sprintf("%q", anchor)
+// quote keeps a name one word, whatever it has inside: it is as it stands unless it
+// is empty, begins a comment, has a blank, or can't be printed.
+func quote(name string) string {
+	quoted := strconv.Quote(name)
+	if name == "" || name[0] == '#' || strings.Contains(name, " ") || quoted != `"`+name+`"` {
+		return quoted
 	}
-	return anchor
+	return name
 }
 
 // Plan is a list of perturbations.
@@ -147,6 +150,8 @@ func parsePerturbation(words []word) (Perturbation, error) {
 			if !strings.HasSuffix(p.At, ":before") && !strings.HasSuffix(p.At, ":after") {
 				return p, words[2].errorf("a step's name ends in :before or :after")
 			}
+		case v.kind == Duplicate && strings.HasSuffix(p.At, ":answer"):
+			return p, words[2].errorf("only a request can be duplicated, not an answer")
 		}
 		return p, parseDuration(&p, v.word, words)
 	}
@@ -171,25 +176,16 @@ func parseDuration(p *Perturbation, before string, words []word) error {
 	return nil
 }
 
-// Sort orders the plan by kind and name, so that equal plans print alike.
-func (p Plan) Sort() {
-	sort.Slice(p, func(i, j int) bool {
-		if p[i].Kind != p[j].Kind {
-			return p[i].Kind < p[j].Kind
-		}
-		return p[i].At < p[j].At
-	})
-}
-
 // Script makes the plan happen, and nothing else. It implements [sim.Faults].
 type Script struct {
 	log
+	plan    Plan
 	planned map[uint64][]Perturbation // by the hash of the name
 }
 
 // NewScript returns a script of the plan.
 func NewScript(plan Plan) *Script {
-	s := &Script{planned: map[uint64][]Perturbation{}}
+	s := &Script{plan: plan, planned: map[uint64][]Perturbation{}}
 	for _, p := range plan {
 		h := sim.HashName(p.At)
 		s.planned[h] = append(s.planned[h], p)
@@ -201,17 +197,30 @@ func NewScript(plan Plan) *Script {
 func (s *Script) Step(step sim.Step) (strike sim.Strike) {
 	for _, p := range s.planned[step.Hash()] {
 		if !p.Kind.ofMessage() && p.At == step.Name() {
-			s.strike(&strike, p)
+			s.strike(&step, &strike, p)
 		}
 	}
 	return strike
 }
 
+// Armed implements sim.Foresight.
+func (s *Script) Armed(step sim.Step) bool {
+	for _, p := range s.planned[step.Hash()] {
+		if !p.Kind.ofMessage() && p.At == step.Name() {
+			return true
+		}
+	}
+	return false
+}
+
+// Over implements sim.Foresight.
+func (s *Script) Over(time.Duration) bool { return len(s.planned) == 0 }
+
 // Message implements sim.Faults.
 func (s *Script) Message(m *sim.Message) (passage sim.Passage) {
 	for _, p := range s.planned[m.Hash()] {
 		if p.Kind.ofMessage() && p.At == m.Name() {
-			s.pass(&passage, p)
+			s.pass(m, &passage, p)
 		}
 	}
 	return passage
@@ -219,30 +228,38 @@ func (s *Script) Message(m *sim.Message) (passage sim.Passage) {
 
 // Unreached returns what was planned and never came to pass.
 func (s *Script) Unreached() Plan {
-	var plan Plan
-	done := map[Perturbation]bool{}
-	for _, p := range s.fired {
-		done[p] = true
-	}
-	for _, ps := range s.planned {
-		for _, p := range ps {
-			if !done[p] {
-				plan = append(plan, p)
-			}
+	var missed Plan
+	for _, p := range s.plan {
+		if !slices.ContainsFunc(s.fired, func(f Firing) bool { return f.Perturbation == p }) {
+			missed = append(missed, p)
 		}
 	}
-	plan.Sort()
+	return missed
+}
+
+// Firing is a perturbation that came to pass.
+type Firing struct {
+	Perturbation
+	When time.Duration // true time since the world's start
+}
+
+// PlanOf returns the plan that makes the firings happen again.
+func PlanOf(fired []Firing) Plan {
+	plan := make(Plan, len(fired))
+	for i, f := range fired {
+		plan[i] = f.Perturbation
+	}
 	return plan
 }
 
 // log keeps what was done.
-type log struct{ fired Plan }
+type log struct{ fired []Firing }
 
 // Fired returns what was done so far, in the order in which it happened.
-func (l *log) Fired() Plan { return l.fired }
+func (l *log) Fired() []Firing { return l.fired }
 
-func (l *log) strike(s *sim.Strike, p Perturbation) {
-	l.fired = append(l.fired, p)
+func (l *log) strike(step *sim.Step, s *sim.Strike, p Perturbation) {
+	l.fired = append(l.fired, Firing{p, step.At})
 	if p.Kind == Crash {
 		s.Crash, s.Restart = true, p.For
 	} else {
@@ -250,14 +267,14 @@ func (l *log) strike(s *sim.Strike, p Perturbation) {
 	}
 }
 
-func (l *log) pass(m *sim.Passage, p Perturbation) {
-	l.fired = append(l.fired, p)
+func (l *log) pass(message *sim.Message, passage *sim.Passage, p Perturbation) {
+	l.fired = append(l.fired, Firing{p, message.At})
 	switch p.Kind {
 	case Drop:
-		m.Drop = true
+		passage.Drop = true
 	case Delay:
-		m.Delay += p.For
+		passage.Delay += p.For
 	case Duplicate:
-		m.Copies = append(m.Copies, p.For)
+		passage.Copies = append(passage.Copies, p.For)
 	}
 }

@@ -20,10 +20,15 @@ func (r Rate) hit(draw uint64) bool { return r.N > 0 && draw%r.Of < r.N }
 type Range struct{ Min, Max time.Duration }
 
 func (r Range) draw(bits64 uint64) time.Duration {
-	octaves := uint64(bits.Len64(uint64(r.Max / r.Min)))
-	low := r.Min << (bits64 % octaves)
+	least := max(r.Min, time.Microsecond) // zero has no order of magnitude
+	if r.Max <= least {
+		return r.Max
+	}
+	octaves := uint64(bits.Len64(uint64(r.Max / least)))
+	low := least << (bits64 % octaves)
 	span := uint64(min(low, r.Max-low))
-	return (low + time.Duration(bits64>>8%max(span, 1))).Round(time.Microsecond)
+	d := low + time.Duration(bits64>>8%max(span, 1))
+	return min(max(d.Round(time.Microsecond), least), r.Max)
 }
 
 // Profile says how often things go wrong, and how badly.
@@ -80,7 +85,7 @@ type Storm struct {
 	Seed    uint64
 	// Until is the true time at which faults stop.
 	Until time.Duration
-	// MayCrash says which nodes crash; clients of the system should not.
+	// MayCrash says which nodes crash; clients of the system should not. Nil spares all.
 	MayCrash func(node string) bool
 }
 
@@ -91,10 +96,10 @@ func (s *Storm) Step(step sim.Step) (strike sim.Strike) {
 	}
 	p, name := &s.Profile, step.Hash()
 	if p.Stall.hit(sim.Draw(s.Seed, "stall", name)) {
-		s.strike(&strike, Perturbation{Stall, step.Name(), p.StallFor.draw(sim.Draw(s.Seed, "stall for", name))})
+		s.strike(&step, &strike, Perturbation{Stall, step.Name(), p.StallFor.draw(sim.Draw(s.Seed, "stall for", name))})
 	}
-	if p.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash(step.Node) {
-		s.strike(&strike, Perturbation{Crash, step.Name(), p.Restart.draw(sim.Draw(s.Seed, "restart", name))})
+	if p.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash != nil && s.MayCrash(step.Node) {
+		s.strike(&step, &strike, Perturbation{Crash, step.Name(), p.Restart.draw(sim.Draw(s.Seed, "restart", name))})
 	}
 	return strike
 }
@@ -106,14 +111,27 @@ func (s *Storm) Message(m *sim.Message) (passage sim.Passage) {
 	}
 	p, name := &s.Profile, m.Hash()
 	if p.Drop.hit(sim.Draw(s.Seed, "drop", name)) {
-		s.pass(&passage, Perturbation{Kind: Drop, At: m.Name()})
+		s.pass(m, &passage, Perturbation{Kind: Drop, At: m.Name()})
 		return passage
 	}
 	if p.Delay.hit(sim.Draw(s.Seed, "delay", name)) {
-		s.pass(&passage, Perturbation{Delay, m.Name(), p.DelayFor.draw(sim.Draw(s.Seed, "delay by", name))})
+		s.pass(m, &passage, Perturbation{Delay, m.Name(), p.DelayFor.draw(sim.Draw(s.Seed, "delay by", name))})
 	}
 	if m.Leg == sim.Request && p.Duplicate.hit(sim.Draw(s.Seed, "duplicate", name)) {
-		s.pass(&passage, Perturbation{Duplicate, m.Name(), p.DuplicateAfter.draw(sim.Draw(s.Seed, "duplicate after", name))})
+		s.pass(m, &passage, Perturbation{Duplicate, m.Name(), p.DuplicateAfter.draw(sim.Draw(s.Seed, "duplicate after", name))})
 	}
 	return passage
 }
+
+// Armed implements sim.Foresight.
+func (s *Storm) Armed(step sim.Step) bool {
+	if s.Over(step.At) {
+		return false
+	}
+	name := step.Hash()
+	return s.Profile.Stall.hit(sim.Draw(s.Seed, "stall", name)) ||
+		s.Profile.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash(step.Node)
+}
+
+// Over implements sim.Foresight.
+func (s *Storm) Over(at time.Duration) bool { return at >= s.Until }

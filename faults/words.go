@@ -23,26 +23,30 @@ func (w word) errorf(format string, args ...any) error {
 	return &wordError{w.column, fmt.Sprintf(format, args...)}
 }
 
+const blanks = " \t\r"
+
 // splitWords splits a line at blanks. A quoted word may hold blanks; a word that
 // begins with # begins a comment.
 func splitWords(line string) ([]word, error) {
 	var words []word
 	for i := 0; i < len(line); {
 		switch c := line[i]; {
-		case c == ' ' || c == '\t' || c == '\r':
+		case strings.IndexByte(blanks, c) >= 0:
 			i++
 		case c == '#':
 			return words, nil
 		case c == '"':
 			quoted, err := strconv.QuotedPrefix(line[i:])
 			if err != nil {
-				return nil, word{column: i + 1}.errorf("the quote is never closed")
+				return nil, word{column: i + 1}.errorf("the quote is never closed, or has an escape that Go does not know")
 			}
 			text, _ := strconv.Unquote(quoted)
 			words = append(words, word{text, i + 1})
-			i += len(quoted)
+			if i += len(quoted); i < len(line) && strings.IndexByte(blanks, line[i]) < 0 {
+				return nil, word{column: i + 1}.errorf("a blank must follow a quoted word")
+			}
 		default:
-			end := strings.IndexAny(line[i:], " \t\r")
+			end := strings.IndexAny(line[i:], blanks)
 			if end < 0 {
 				end = len(line) - i
 			}

@@ -35,7 +35,7 @@ func (a *Arena) Close() {
 	for _, s := range a.slots {
 		s.closeAll()
 	}
-	for _, s := range a.images {
+	for _, s := range a.images { // order-free: each is closed
 		s.closeAll()
 	}
 	for _, c := range a.coroutines {
@@ -103,9 +103,22 @@ func (a *Arena) image(schema Schema) (*slot, error) {
 			s.closeAll()
 			return nil, fmt.Errorf("building schema %q: %w", schema.Name, err)
 		}
+		if err := s.traceable(); err != nil {
+			s.closeAll()
+			return nil, fmt.Errorf("building schema %q: %w", schema.Name, err)
+		}
 	}
 	a.images[schema.Name] = s
 	return s, nil
+}
+
+// traceable refuses tables whose changes SQLite does not report.
+func (s *slot) traceable() error {
+	_, rows, err := s.anchor.readAll("SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr ORDER BY name", nil)
+	if err == nil && len(rows) > 0 {
+		err = fmt.Errorf("the table %v is WITHOUT ROWID: its changes can't be traced", rows[0][0])
+	}
+	return err
 }
 
 // takeSlot returns a free database with the schema's content.
@@ -154,13 +167,9 @@ func (a *Arena) newSlot() (*slot, error) {
 // rawConn is a connection without the kernel in between.
 type rawConn struct {
 	*sqlite3.SQLiteConn
-	changed []rowRef // since the last commit or rollback
-	soiled  bool     // it must not be used by another process
-}
-
-type rowRef struct {
-	table string
-	id    int64
+	changed    []rowRef // since the last commit or rollback
+	savepoints []savepoint
+	soiled     bool // it must not be used by another process
 }
 
 func (s *slot) open() (*rawConn, error) {
@@ -169,10 +178,7 @@ func (s *slot) open() (*rawConn, error) {
 		return nil, err
 	}
 	raw := &rawConn{SQLiteConn: c.(*sqlite3.SQLiteConn)}
-	if err := raw.RegisterFunc("db_now_ms", func() int64 { return s.now() }, false); err != nil {
-		return nil, errors.Join(err, raw.Close())
-	}
-	if err := raw.exec("CREATE TEMP TABLE tillstorm_reset(id INTEGER PRIMARY KEY)"); err != nil {
+	if err := s.prepare(raw); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
 	raw.RegisterUpdateHook(func(_ int, database, table string, id int64) {
@@ -180,7 +186,27 @@ func (s *slot) open() (*rawConn, error) {
 			raw.changed = append(raw.changed, rowRef{table, id})
 		}
 	})
+	raw.RegisterRollbackHook(raw.forget)
 	return raw, nil
+}
+
+// prepare makes a new connection one of the kernel's. Functions whose answer would
+// differ between two runs fail.
+func (s *slot) prepare(raw *rawConn) error {
+	err := raw.RegisterFunc("db_now_ms", func() int64 { return s.now() }, false)
+	for _, name := range []string{"random", "randomblob", "total_changes"} {
+		refuse := func(...any) (any, error) { return nil, fmt.Errorf("sim: %s() in SQL differs from run to run", name) }
+		err = errors.Join(err, raw.RegisterFunc(name, refuse, false))
+	}
+	return errors.Join(err, raw.exec("CREATE TEMP TABLE tillstorm_reset(id INTEGER PRIMARY KEY)"), raw.reset())
+}
+
+// reset makes last_insert_rowid() and changes() forget what the connection has done.
+func (r *rawConn) reset() error {
+	r.forget()
+	return errors.Join(
+		r.exec("REPLACE INTO temp.tillstorm_reset VALUES (0)"),
+		r.exec("DELETE FROM temp.tillstorm_reset WHERE id < 0"))
 }
 
 // take returns a connection that no process has left a mark on.
@@ -199,13 +225,10 @@ func (s *slot) give(raw *rawConn) {
 	if !raw.AutoCommit() {
 		raw.exec("ROLLBACK")
 	}
-	// last_insert_rowid() and changes() belong to the connection: they must not tell
-	// the next process what this one did.
-	if raw.soiled || raw.exec("REPLACE INTO tillstorm_reset VALUES (0)") != nil {
+	if raw.soiled || !raw.AutoCommit() || raw.reset() != nil {
 		raw.Close()
 		return
 	}
-	raw.changed = nil
 	s.free = append(s.free, raw)
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,9 +15,12 @@ type NodeClock struct {
 	ppm   int64         // parts per million it runs fast (or, negative, slow)
 }
 
+const million = 1_000_000
+
 func (c *NodeClock) elapsed() time.Duration {
 	real := c.w.now - c.base
-	return c.shown + real + time.Duration(int64(real)/1_000_000*c.ppm)
+	drift := int64(real)/million*c.ppm + int64(real)%million*c.ppm/million
+	return c.shown + real + time.Duration(drift)
 }
 
 func (c *NodeClock) rebase() {
@@ -36,12 +40,20 @@ func (c *NodeClock) Drift(ppm int64) { c.rebase(); c.ppm = ppm }
 // Now returns what the clock shows.
 func (c *NodeClock) Now() time.Time { return c.w.trace.Start.Add(c.elapsed()) }
 
-// stretch returns how long d on this clock takes in true time.
-func (c *NodeClock) stretch(d time.Duration) time.Duration {
-	if c.ppm == 0 {
-		return d
+// after returns the true time at which d will have passed on this clock, if it
+// goes on as it does now.
+func (c *NodeClock) after(d time.Duration) time.Duration {
+	if d <= 0 {
+		return c.w.now
 	}
-	return time.Duration(float64(d) * 1e6 / float64(1_000_000+c.ppm))
+	if d > noDeadline/4 {
+		return noDeadline
+	}
+	if c.ppm == 0 {
+		return c.w.now + d
+	}
+	shown, speed := int64(c.elapsed()-c.shown+d), million+c.ppm
+	return c.base + time.Duration(shown/speed*million+(shown%speed*million+speed-1)/speed)
 }
 
 // Clock is the clock of one process: it reads the node's clock and waits in
@@ -49,27 +61,34 @@ func (c *NodeClock) stretch(d time.Duration) time.Duration {
 type Clock struct{ p *Process }
 
 // Now returns the node's time.
-func (c Clock) Now() time.Time { return c.p.node.Clock.Now() }
+func (c Clock) Now() time.Time {
+	c.asked()
+	return c.p.node.Clock.Now()
+}
+
+// asked notes that the running task goes by the node's clock.
+func (c Clock) asked() {
+	if t := c.p.w.current; t != nil {
+		t.busy()
+	}
+}
 
 // Sleep waits until d has passed on the node's clock. It returns the context's
 // error if that ends first.
 func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
 	t := c.p.enter("Sleep")
 	o := t.begin("sleep", "")
-	wake := c.p.w.now + max(0, c.p.node.Clock.stretch(d))
-	if deadline, ok := trueDeadline(ctx); ok && deadline < wake {
-		wake = deadline
-	}
-	t.sleepUntil(wake)
+	t.sleepUntil(ctx, c.p.node.Clock.after(d))
 	o.end()
-	return ctx.Err()
+	return ended(ctx)
 }
 
 // WithTimeout returns a context that ends when d has passed on the node's clock.
 // Its Done channel is nil: a real one would make database/sql and context start
 // goroutines that act at a real, random moment.
 func (c Clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	deadline := c.p.w.now + c.p.node.Clock.stretch(d)
+	c.asked()
+	deadline := c.p.node.Clock.after(d)
 	if outer, ok := trueDeadline(ctx); ok && outer < deadline {
 		deadline = outer
 	}
@@ -82,8 +101,7 @@ type virtualContext struct {
 	context.Context
 	p        *Process
 	deadline time.Duration
-	ended    func() bool // a further reason to be canceled, may be nil
-	canceled bool
+	canceled atomic.Bool
 }
 
 type virtualKey struct{}
@@ -100,13 +118,13 @@ func (v *virtualContext) Deadline() (time.Time, bool) {
 }
 
 func (v *virtualContext) Err() error {
-	if err := v.Context.Err(); err != nil {
+	if err := ended(v.Context); err != nil {
 		return err
 	}
-	if v.canceled || v.ended != nil && v.ended() {
+	if v.canceled.Load() {
 		return context.Canceled
 	}
-	if v.deadline <= v.p.w.now {
+	if v.deadline <= time.Duration(v.p.w.shared.Load()) {
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -119,7 +137,12 @@ func (v *virtualContext) Value(key any) any {
 	return v.Context.Value(key)
 }
 
-func (v *virtualContext) cancel() { v.canceled = true }
+func (v *virtualContext) cancel() {
+	if !v.p.dead && v.Err() == nil {
+		v.canceled.Store(true)
+		v.p.contextsEnded()
+	}
+}
 
 // trueDeadline returns the true time at which ctx ends, if it ends.
 func trueDeadline(ctx context.Context) (time.Duration, bool) {
@@ -127,5 +150,20 @@ func trueDeadline(ctx context.Context) (time.Duration, bool) {
 	if !ok || v.deadline == noDeadline {
 		return 0, false
 	}
+	if _, ok := ctx.Deadline(); !ok { // context.WithoutCancel
+		return 0, false
+	}
 	return v.deadline, true
+}
+
+// ended returns the error of a context that has ended. A context that context.WithCancel
+// derived from a virtual one is not told when that ends, so it is asked here.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || ctx.Done() == nil {
+		return err
+	}
+	if v, ok := ctx.Value(virtualKey{}).(*virtualContext); ok {
+		return v.Err()
+	}
+	return nil
 }

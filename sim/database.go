@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
@@ -15,9 +16,11 @@ import (
 type Database struct {
 	Name    string
 	w       *World
+	schema  Schema
 	slot    *slot
-	waiters []*task // for a lock
-	holders int     // connections with an open transaction
+	waiters waitlist // for a lock
+	holders int      // connections with an open transaction
+	version int      // grows with each write, see idleRun
 }
 
 // DBOptions is how a process opens a database.
@@ -38,7 +41,7 @@ func (w *World) Database(name string, schema Schema) (*Database, error) {
 		return nil, err
 	}
 	s.now = func() int64 { return w.trace.Start.Add(w.now).UnixMilli() }
-	d := &Database{Name: name, w: w, slot: s}
+	d := &Database{Name: name, w: w, schema: schema, slot: s}
 	w.databases = append(w.databases, d)
 	return d, nil
 }
@@ -52,7 +55,8 @@ func (d *Database) close() {
 }
 
 // Query reads what is committed, from outside all processes: no step, no time. It
-// must not write.
+// must not write. While a transaction that has written is open, it fails with
+// SQLITE_BUSY.
 func (d *Database) Query(query string, args ...any) (columns []string, rows [][]any, err error) {
 	columns, values, err := d.slot.anchor.readAll(query, namedValues(args))
 	if err != nil {
@@ -70,10 +74,18 @@ func (d *Database) Query(query string, args ...any) (columns []string, rows [][]
 // Exec changes the database from outside all processes, as an operator's hand
 // would. The changed rows stand in the trace.
 func (d *Database) Exec(query string, args ...any) error {
-	if _, err := d.slot.anchor.ExecContext(context.Background(), query, namedValues(args)); err != nil {
+	raw, err := d.slot.take()
+	if err != nil {
 		return fmt.Errorf("database %s: %w", d.Name, err)
 	}
-	d.publish(d.slot.anchor, Record{At: d.w.now, Node: "operator", Task: "operator"})
+	defer d.slot.give(raw)
+	st := d.w.arena.statement(query)
+	raw.soiled = raw.soiled || st.soils
+	if _, err := raw.ExecContext(context.Background(), st.text, namedValues(args)); err != nil {
+		return fmt.Errorf("database %s: %w", d.Name, err)
+	}
+	d.version++
+	d.publish(raw, Record{At: d.w.now, Node: "operator", Task: "operator"})
 	return nil
 }
 
@@ -91,14 +103,12 @@ func namedValues(args []any) []driver.NamedValue {
 
 // publish writes the rows that a commit changed to the trace.
 func (d *Database) publish(raw *rawConn, by Record) {
-	changed := raw.changed
-	raw.changed = raw.changed[:0]
-	for i, ref := range changed {
-		if !lastOf(changed, i) {
-			continue
-		}
+	for _, ref := range raw.takeChanged() {
 		change := &Change{Database: d.Name, Table: ref.table, RowID: ref.id}
-		columns, rows, err := raw.readAll(`SELECT * FROM "`+ref.table+`" WHERE rowid = ?`, []driver.NamedValue{{Ordinal: 1, Value: ref.id}})
+		columns, rows, err := raw.readAll(`SELECT * FROM main."`+ref.table+`" WHERE rowid = ?`, []driver.NamedValue{{Ordinal: 1, Value: ref.id}})
+		if err != nil && strings.Contains(err.Error(), "no such table") {
+			continue // the transaction dropped it
+		}
 		if err != nil {
 			panic(fmt.Sprintf("sim: reading a changed row of %s.%s: %v", d.Name, ref.table, err))
 		}
@@ -110,37 +120,6 @@ func (d *Database) publish(raw *rawConn, by Record) {
 		}
 		by.Event, by.Change = EventRow, change
 		d.w.trace.add(by)
-	}
-}
-
-// lastOf says that no later entry is about the same row.
-func lastOf(refs []rowRef, i int) bool {
-	for _, later := range refs[i+1:] {
-		if later == refs[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// wait parks the task until a lock may have become free, at the latest until deadline.
-func (d *Database) wait(t *task, deadline time.Duration) {
-	d.waiters = append(d.waiters, t)
-	t.parkUntil(deadline)
-	for i, other := range d.waiters {
-		if other == t {
-			d.waiters = append(d.waiters[:i], d.waiters[i+1:]...)
-			break
-		}
-	}
-}
-
-// release lets everyone who waits for a lock try again.
-func (d *Database) release() {
-	waiters := d.waiters
-	d.waiters = nil
-	for _, t := range waiters {
-		d.w.ready(t)
 	}
 }
 
@@ -163,27 +142,22 @@ type connector struct {
 	db      *Database
 	options DBOptions
 	open    int
-	waiters []*task // for a connection
+	waiters waitlist // for a connection
 }
 
 // Connect implements driver.Connector.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	t := c.p.enter("database/sql")
-	deadline := noDeadline
-	if d, ok := trueDeadline(ctx); ok {
-		deadline = d
-	}
+	t := c.p.enter(callSQL)
 	for c.options.MaxConns > 0 && c.open >= c.options.MaxConns {
-		if err := ctx.Err(); err != nil {
+		if err := ended(ctx); err != nil {
 			return nil, err
 		}
-		c.waiters = append(c.waiters, t)
-		t.parkUntil(deadline)
+		c.waiters.wait(t, ctx, noDeadline)
 	}
 	c.open++ // before the next wait, so that nobody takes this place
-	raw, err := c.connect(t)
+	raw, err := c.connect(ctx, t)
 	if err != nil {
-		c.open--
+		c.leave()
 		return nil, err
 	}
 	conn := &conn{p: c.p, db: c.db, pool: c, raw: raw, busyTimeout: c.options.BusyTimeout}
@@ -193,9 +167,13 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 
 // connect takes a raw connection. Opening one runs PRAGMAs, which meet locks like
 // any other statement; one that was open already must behave as if it had not been.
-func (c *connector) connect(t *task) (*rawConn, error) {
+func (c *connector) connect(ctx context.Context, t *task) (*rawConn, error) {
+	t.busy()
 	deadline := t.p.w.now + c.options.BusyTimeout
 	for {
+		if err := ended(ctx); err != nil {
+			return nil, err
+		}
 		err := c.db.slot.anchor.exec("PRAGMA schema_version")
 		if err == nil {
 			return c.db.slot.take()
@@ -203,8 +181,14 @@ func (c *connector) connect(t *task) (*rawConn, error) {
 		if !isBusy(err) || t.p.w.now >= deadline {
 			return nil, err
 		}
-		c.db.wait(t, deadline)
+		c.db.waiters.wait(t, ctx, deadline)
 	}
+}
+
+// leave gives a connection's place to those who wait for one.
+func (c *connector) leave() {
+	c.open--
+	c.waiters.wake()
 }
 
 // Driver implements driver.Connector.

@@ -35,6 +35,13 @@
 // The kernel injects nothing by itself. It asks its [Faults] at each step and
 // for each message, and does as told.
 //
+// # Idle time
+//
+// Virtual time jumps over idle time. A periodic job that polls would fill it with
+// runs that find nothing; where nothing was written since such a run and faults
+// spare the next ones, the kernel asks the database what the job will see later (its
+// clock is an argument), and leaves out the runs until that changes.
+//
 // # Limits
 //
 // Code in a world must not start goroutines, and must not wait for another task
@@ -45,4 +52,12 @@
 // A transaction must be closed by a deferred Rollback, as database/sql expects
 // anyway: when its process crashes, one that is not leaves a goroutine of
 // database/sql behind.
+//
+// Contexts come from [Clock.WithTimeout]. The cancel function of context.WithCancel
+// is seen only when a task next runs, and makes database/sql start a goroutine for
+// each query under it.
+//
+// Row changes are what SQLite's update hook reports. It is silent about tables
+// WITHOUT ROWID, which are refused, and about a row that REPLACE removes because of
+// another row's unique column.
 package sim

@@ -10,12 +10,9 @@ import (
 )
 
 // errDead is what a process that died gets where a panic would leave database/sql
-// with a lock held: Query, inside a transaction. The caller's next touch of the
-// world ends it.
+// with a lock held, on which the caller's own deferred Rollback or Close would wait for
+// ever: Query, Begin, Commit and Rollback. The caller's next touch of the world ends it.
 var errDead = errors.New("sim: the process has crashed")
-
-// maxDeadQueries is how often a dead task may query before it is ended by force.
-const maxDeadQueries = 10_000
 
 // conn is a connection of a process: each operation is a step, takes virtual time,
 // and waits for locks in virtual time.
@@ -34,16 +31,19 @@ type openTx struct {
 	ctx  context.Context
 	key  string // the last key a statement of it had
 	used bool   // a statement of it has run, so it may hold a lock
+	over bool   // its context ended, and it was rolled back
 }
 
 // ExecContext implements driver.ExecerContext.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	var result driver.Result = driver.RowsAffected(0)
 	err := c.do(ctx, query, args, func() (int64, error) {
-		r, err := c.raw.ExecContext(context.Background(), query, args)
+		text := c.p.w.arena.statement(query).text
+		r, err := c.raw.ExecContext(context.Background(), text, args)
 		if err != nil {
 			return 0, err
 		}
+		c.p.w.tape.add(c.db, c.raw, text, args, false)
 		result = r
 		return r.RowsAffected()
 	})
@@ -56,10 +56,18 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 // QueryContext implements driver.QueryerContext. All rows are read at once, so
 // that no task sleeps while it holds a read lock.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (_ driver.Rows, err error) {
-	defer c.survive(&err)
+	if c.p.dead {
+		return nil, c.stillDead()
+	}
+	defer survive(&err)
 	rows := &memoryRows{}
 	err = c.do(ctx, query, args, func() (n int64, err error) {
-		rows.columns, rows.rows, err = c.raw.readAll(query, args)
+		text := c.p.w.arena.statement(query).text
+		rows.columns, rows.rows, err = c.raw.readAll(text, args)
+		if err == nil {
+			c.p.w.tape.add(c.db, c.raw, text, args, true)
+			c.p.w.current.look(c.db, text, args, rows.rows)
+		}
 		return int64(len(rows.rows)), err
 	})
 	if err != nil {
@@ -69,15 +77,9 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 }
 
 // survive turns the end of a dead task into an error, see errDead.
-func (c *conn) survive(err *error) {
+func survive(err *error) {
 	v := recover()
 	if _, ok := v.(crashed); ok {
-		if t := c.p.w.current; t != nil {
-			t.errors++
-			if t.errors > maxDeadQueries {
-				panic(v)
-			}
-		}
 		*err = errDead
 		return
 	}
@@ -86,26 +88,50 @@ func (c *conn) survive(err *error) {
 	}
 }
 
+// stillDead answers a call that came after the process died.
+func (c *conn) stillDead() error {
+	if t := c.p.w.current; t != nil && t.p == c.p {
+		t.deaths++
+		if t.deaths > 2*maxDeaths {
+			t.abandon()
+		}
+	}
+	return errDead
+}
+
 // do is one statement from the step before it to the step after it.
 func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, run func() (int64, error)) error {
-	t := c.p.enter("database/sql")
+	t := c.p.enter(callSQL)
 	w := c.p.w
 	st := w.arena.statement(query)
+	if c.tx != nil || st.verb != "SELECT" {
+		t.busy()
+	}
 	o := t.begin(st.name, c.key(st, args))
-	if err := c.ended(ctx); err != nil {
+	if err := c.ended(ctx); err != nil && st.verb != "ROLLBACK" {
 		return err
+	}
+	if c.tx != nil && st.commits() {
+		c.tx.ctx = context.Background() // from here on, only the commit decides
 	}
 	if st.setsTimeout {
 		c.busyTimeout = st.busyTimeout
 		return nil
 	}
 	w.sql++
-	t.sleepUntil(w.now + c.cost(st))
+	t.sleepUntil(ctx, w.now+c.cost(st))
+	mark := len(c.raw.changed)
 	n, err := c.retry(ctx, t, st, o, run)
-	c.after(ctx, t, st)
-	r := Record{Event: EventSQL, Op: o.name(), Detail: outcome(st, n, err)}
-	t.record(r)
-	c.publish(t, st)
+	if st.write || st.commits() {
+		c.db.version++
+	}
+	c.raw.noteSavepoint(st, mark, err)
+	c.after(t, st, err)
+	t.record(Record{Event: EventSQL, Op: o.name(), Detail: outcome(st, n, err)})
+	t.mustLive() // who watches the trace may have killed the process
+	if c.tx == nil && len(c.raw.changed) > 0 {
+		c.db.publish(c.raw, Record{At: w.now, Node: c.p.node.Name, Task: t.name})
+	}
 	o.end()
 	return err
 }
@@ -113,13 +139,10 @@ func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, r
 // ended returns the error of a context that has ended. The transaction goes with
 // its context, as database/sql would have it.
 func (c *conn) ended(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil || c.tx == nil {
 		return err
 	}
-	if c.tx != nil {
-		return c.tx.ctx.Err()
-	}
-	return nil
+	return ended(c.tx.ctx)
 }
 
 // key finds what the statement is about. COMMIT is about what its transaction was.
@@ -150,22 +173,26 @@ func (c *conn) cost(st *statement) time.Duration {
 // already holds a lock, since that could be a deadlock, but for its COMMIT.
 func (c *conn) retry(ctx context.Context, t *task, st *statement, o operation, run func() (int64, error)) (int64, error) {
 	deadline := c.p.w.now + c.busyTimeout
-	if d, ok := trueDeadline(ctx); ok && d < deadline {
-		deadline = d
-	}
-	for st.script && c.othersHold() && c.p.w.now < deadline {
-		c.db.wait(t, deadline) // half of a script can't be taken back and run again
+	for st.script && c.othersHold() && c.p.w.now < deadline && c.ended(ctx) == nil {
+		c.db.waiters.wait(t, ctx, deadline) // half of a script can't be taken back and run again
 	}
 	for waited := false; ; waited = true {
+		if c.tx != nil && c.tx.over && st.verb == "ROLLBACK" {
+			return 0, nil
+		}
+		if err := c.ended(ctx); err != nil && st.verb != "ROLLBACK" {
+			return 0, err
+		}
 		n, err := run()
 		mayWait := c.tx == nil || !c.tx.used || st.commits()
 		if !isBusy(err) || !mayWait || c.p.w.now >= deadline {
 			return n, err
 		}
+		t.busy()
 		if !waited {
 			t.record(Record{Event: EventBusy, Op: o.name()})
 		}
-		c.db.wait(t, deadline)
+		c.db.waiters.wait(t, ctx, deadline)
 	}
 }
 
@@ -178,43 +205,36 @@ func (c *conn) othersHold() bool {
 }
 
 // after notes what the statement did to the connection.
-func (c *conn) after(ctx context.Context, t *task, st *statement) {
+func (c *conn) after(t *task, st *statement, err error) {
 	if st.soils {
 		c.raw.soiled = true
 	}
-	if c.tx != nil {
-		c.tx.used = c.tx.used || st.verb != "BEGIN"
+	if c.tx != nil && st.verb != "BEGIN" && !isBusy(err) {
+		c.tx.used = true
 	}
 	open := !c.raw.AutoCommit()
 	switch {
 	case open && c.tx == nil:
-		c.tx = &openTx{task: t, ctx: ctx}
+		c.tx = &openTx{task: t, ctx: context.Background()}
 		t.openTx++
 		c.db.holders++
-	case !open && c.tx != nil:
-		c.closeTx()
-		c.db.release()
+	case !open && c.tx != nil && (!c.tx.over || st.verb == "ROLLBACK"):
+		c.endTx()
+		c.tx = nil
+		c.db.waiters.wake()
 	case !open && st.write:
-		c.db.release()
+		c.db.waiters.wake()
 	}
 }
 
-func (c *conn) closeTx() {
+// endTx takes note that the open transaction holds nothing any more.
+func (c *conn) endTx() {
+	if c.tx.over {
+		return
+	}
+	c.tx.over = true
 	c.tx.task.openTx--
 	c.db.holders--
-	c.tx = nil
-}
-
-// publish writes the committed changes to the trace. What an error left behind is
-// read from the database like everything else.
-func (c *conn) publish(t *task, st *statement) {
-	switch {
-	case len(c.raw.changed) == 0 || c.tx != nil:
-	case st.verb == "ROLLBACK":
-		c.raw.changed = c.raw.changed[:0]
-	default:
-		c.db.publish(c.raw, Record{At: c.p.w.now, Node: c.p.node.Name, Task: t.name})
-	}
 }
 
 // outcome tells how a statement ended: how many rows it returned or changed.
@@ -231,7 +251,11 @@ func outcome(st *statement, n int64, err error) string {
 }
 
 // BeginTx implements driver.ConnBeginTx.
-func (c *conn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
+func (c *conn) BeginTx(ctx context.Context, _ driver.TxOptions) (_ driver.Tx, err error) {
+	if c.p.dead {
+		return nil, c.stillDead()
+	}
+	defer survive(&err)
 	begin := "BEGIN"
 	if c.pool.options.Immediate {
 		begin = "BEGIN IMMEDIATE"
@@ -239,42 +263,49 @@ func (c *conn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, erro
 	if _, err := c.ExecContext(ctx, begin, nil); err != nil {
 		return nil, err
 	}
+	c.tx.ctx = ctx
+	if deadline, ok := trueDeadline(ctx); ok {
+		c.p.w.push(event{at: deadline, name: c.tx.task.full, call: c.p.contextsEnded})
+	}
 	return c, nil
 }
 
 // Commit implements driver.Tx. database/sql takes the transaction for ended
 // whatever this returns, so one that could not be committed is rolled back.
-func (c *conn) Commit() error {
-	_, err := c.ExecContext(context.Background(), "COMMIT", nil)
+func (c *conn) Commit() (err error) {
+	if c.p.dead {
+		return c.stillDead()
+	}
+	defer survive(&err)
+	_, err = c.ExecContext(context.Background(), "COMMIT", nil)
 	if err != nil && c.raw != nil {
 		c.rollBack()
+		c.tx = nil
 	}
 	return err
 }
 
 // Rollback implements driver.Tx. It does nothing for a process that died: its
 // transactions were rolled back then.
-func (c *conn) Rollback() error {
+func (c *conn) Rollback() (err error) {
 	if c.p.dead {
-		return errDead
+		return c.stillDead()
 	}
-	if c.tx != nil && c.tx.ctx.Err() != nil {
-		c.rollBack()
-		return nil
-	}
-	_, err := c.ExecContext(context.Background(), "ROLLBACK", nil)
+	defer survive(&err)
+	_, err = c.ExecContext(context.Background(), "ROLLBACK", nil)
 	return err
 }
 
-// rollBack ends the open transaction without a step.
+// rollBack undoes the open transaction without a step. database/sql has still to
+// end it.
 func (c *conn) rollBack() {
-	c.raw.changed = c.raw.changed[:0]
-	if c.tx == nil {
+	if c.tx == nil || c.tx.over {
 		return
 	}
 	c.raw.exec("ROLLBACK")
-	c.closeTx()
-	c.db.release()
+	c.p.w.tape.add(c.db, c.raw, "ROLLBACK", nil, false)
+	c.endTx()
+	c.db.waiters.wake()
 }
 
 // Begin implements driver.Conn.
@@ -304,27 +335,16 @@ func (c *conn) Close() error {
 		}
 	}
 	c.abandon()
-	c.pool.open--
-	waiters := c.pool.waiters
-	c.pool.waiters = nil
-	for _, t := range waiters {
-		c.p.w.ready(t)
-	}
+	c.pool.leave()
 	return nil
 }
 
 // abandon gives the raw connection back, rolled back. Nothing else would: when a
 // process dies in a commit, database/sql has already marked the transaction as done.
 func (c *conn) abandon() {
-	held := c.tx != nil
-	if held {
-		c.closeTx()
-	}
+	c.rollBack()
 	c.db.slot.give(c.raw)
-	c.raw = nil
-	if held {
-		c.db.release()
-	}
+	c.raw, c.tx = nil, nil
 }
 
 // stmt is a prepared statement. The raw connection's cache has it compiled.

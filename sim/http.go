@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,12 +21,13 @@ type exchange struct {
 	w       *World
 	request *Message
 	client  *task
-	server  *Process
+	ctx     context.Context // the request's
 	reply   *http.Response
 	stream  *stream
 	err     error
-	settled bool // the client has its reply or its error, or waits no more
-	gone    bool // the server can see that the client waits no more
+	settled bool            // the client has its reply or its error, or waits no more
+	gone    bool            // the server can see that the client waits no more
+	served  *virtualContext // the handler's, it ends then
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -38,14 +38,16 @@ func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{w: w, client: t, request: w.message(tr.p, r, body)}
+	x := &exchange{w: w, client: t, ctx: r.Context(), request: w.message(tr.p, r, body)}
 	o := t.begin(x.request.Kind, x.request.Key)
-	if err := r.Context().Err(); err != nil {
+	if err := ended(x.ctx); err != nil {
 		return nil, err
 	}
+	w.number(x.request)
 	t.record(Record{Event: EventSend, Op: x.request.Name(), Message: x.request})
 	w.sendRequest(x, r)
-	x.await(r.Context())
+	x.await()
+	t.mustLive()
 	o.end()
 	if x.err != nil {
 		t.record(Record{Event: EventFail, Op: x.request.Name(), Detail: x.err.Error()})
@@ -63,38 +65,61 @@ func readBody(r *http.Request) ([]byte, error) {
 	return io.ReadAll(r.Body)
 }
 
-// message names a request.
+// message returns a request, still without its number.
 func (w *World) message(p *Process, r *http.Request, body []byte) *Message {
 	kind, key := r.Method+" "+r.URL.Path, ""
 	if w.naming.Request != nil {
 		kind, key = w.naming.Request(r, body)
 	}
-	name := joinKey(kind, key)
-	w.messages[name]++
+	header := r.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
 	return &Message{
-		Exchange: name + "#" + strconv.Itoa(w.messages[name]), Leg: Request, At: w.now, Kind: kind, Key: key,
-		From: p.node.Name, To: r.URL.Host, Method: r.Method, Path: r.URL.RequestURI(), Body: body, Header: r.Header.Clone(),
+		Leg: Request, Kind: kind, Key: key, From: p.node.Name, To: r.URL.Host,
+		Method: r.Method, Path: r.URL.RequestURI(), Body: body, Header: header,
 	}
 }
 
+// number names a request as it is sent: one that a crash held back has no number.
+func (w *World) number(m *Message) {
+	name := joinKey(m.Kind, m.Key)
+	w.messages[name]++
+	m.Exchange, m.At = name+"#"+strconv.Itoa(w.messages[name]), w.now
+}
+
 // await parks the client until it has a reply, an error, or no more patience.
-func (x *exchange) await(ctx context.Context) {
+func (x *exchange) await() {
+	defer x.hangUp()
 	patience := x.w.now + x.w.timing.Connect
-	timeout := error(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ETIMEDOUT})
-	if deadline, ok := trueDeadline(ctx); ok && deadline < patience {
-		patience, timeout = deadline, context.DeadlineExceeded
+	if _, ok := trueDeadline(x.ctx); ok {
+		patience = noDeadline
 	}
 	for x.reply == nil && x.err == nil {
-		if x.w.now >= patience {
-			x.err = timeout
-			break
+		if x.err = ended(x.ctx); x.err != nil {
+			return
 		}
-		x.client.parkUntil(patience)
+		if x.w.now >= patience {
+			x.err = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ETIMEDOUT}
+			return
+		}
+		x.client.await(x.ctx, patience)
 	}
+}
+
+// hangUp ends the client's interest, also when the client died: without a reply, the
+// server soon sees the connection closed.
+func (x *exchange) hangUp() {
 	x.settled = true
-	if x.err != nil {
-		x.w.after(x.w.timing.Link, x.request.Exchange, func() { x.gone = true })
+	if x.reply != nil {
+		return
 	}
+	x.w.after(x.w.timing.Link, x.request.Exchange, func() {
+		x.gone = true
+		if x.served != nil {
+			x.served.cancel()
+		}
+	})
 }
 
 // sendRequest puts the request on its way, or loses it.
@@ -144,7 +169,6 @@ func (w *World) deliverAfter(d time.Duration, nodes []*Node, x *exchange, name s
 		}
 		p := node.process
 		w.trace.add(Record{At: w.now, Node: node.Name, Event: EventDeliver, Op: name, Message: x.request})
-		x.server = p
 		p.exchanges = append(p.exchanges, x)
 		t := p.newTask(p.unique(name), x.request.Key, nil)
 		t.run = func() { x.serve(t, p, r) }
@@ -178,6 +202,7 @@ func (x *exchange) serve(t *task, p *Process, r *http.Request) {
 		x.reset("handler aborted")
 	}
 	p.leave(x)
+	x.served.cancel()
 	o.end()
 }
 
@@ -202,13 +227,16 @@ func (x *exchange) handle(t *task, p *Process, rec *responder, r *http.Request) 
 
 // serverRequest returns the request as the server's side sees it.
 func (x *exchange) serverRequest(p *Process, r *http.Request) *http.Request {
-	ctx := &virtualContext{Context: context.Background(), p: p, deadline: noDeadline, ended: func() bool { return x.gone }}
+	x.served = &virtualContext{Context: context.Background(), p: p, deadline: noDeadline}
+	if x.gone {
+		x.served.cancel()
+	}
 	m := x.request
 	in := (&http.Request{
 		Method: r.Method, URL: requestURI(m), Host: m.To, Header: m.Header.Clone(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: m.From + ":1024", RequestURI: m.Path,
 		Body: io.NopCloser(bytes.NewReader(m.Body)), ContentLength: int64(len(m.Body)),
-	}).WithContext(ctx)
+	}).WithContext(x.served)
 	if r.Host != "" {
 		in.Host = r.Host
 	}
@@ -232,8 +260,8 @@ func (x *exchange) fail(d time.Duration, err error) {
 // reset closes the exchange without a further answer.
 func (x *exchange) reset(why string) {
 	err := &net.OpError{Op: "read", Net: "tcp", Err: fmt.Errorf("%s: %w", why, syscall.ECONNRESET)}
-	if x.stream != nil {
-		x.w.after(x.w.timing.Link, x.request.Exchange, func() { x.stream.end(err) })
+	if s := x.stream; s != nil {
+		x.w.after(x.w.timing.Link+s.delay, x.request.Exchange, func() { s.end(err) })
 		return
 	}
 	x.fail(x.w.timing.Link, err)
@@ -257,139 +285,4 @@ func (p *Process) leave(x *exchange) {
 			return
 		}
 	}
-}
-
-// responder is the http.ResponseWriter of one exchange. Like net/http's it holds
-// the answer back until the handler returns or flushes.
-type responder struct {
-	x      *exchange
-	t      *task
-	header http.Header
-	sent   http.Header // a copy of header at WriteHeader
-	status int
-	body   bytes.Buffer
-}
-
-func (r *responder) Header() http.Header { return r.header }
-
-func (r *responder) WriteHeader(status int) {
-	if r.status != 0 || status < 200 { // informational answers are not carried
-		return
-	}
-	r.status, r.sent = status, r.header.Clone()
-}
-
-func (r *responder) Write(p []byte) (int, error) {
-	r.WriteHeader(http.StatusOK)
-	if r.t.p.dead {
-		return 0, errDead
-	}
-	return r.body.Write(p)
-}
-
-// Flush sends what was written so far. The rest of the body follows as a stream.
-func (r *responder) Flush() {
-	r.t.p.enter("Flush")
-	r.WriteHeader(http.StatusOK)
-	if r.x.stream == nil {
-		o := r.t.begin("flush", "")
-		r.x.stream = &stream{x: r.x}
-		r.send(r.x.stream)
-		o.end()
-		return
-	}
-	r.x.stream.sendAfter(r.x.w.timing.Link, bytes.Clone(r.body.Bytes()))
-	r.body.Reset()
-}
-
-// finish sends the answer, or the end of one that was begun by Flush.
-func (r *responder) finish() {
-	r.WriteHeader(http.StatusOK)
-	if s := r.x.stream; s != nil {
-		s.sendAfter(r.x.w.timing.Link, bytes.Clone(r.body.Bytes()))
-		r.x.w.after(r.x.w.timing.Link, r.x.request.Exchange, func() { s.end(io.EOF) })
-		return
-	}
-	r.send(nil)
-}
-
-// send puts the answer on its way, or loses it. A nil stream says it is whole.
-func (r *responder) send(s *stream) {
-	x := r.x
-	w := x.w
-	m := &Message{
-		Exchange: x.request.Exchange, Leg: Answer, At: w.now, Kind: x.request.Kind, Key: x.request.Key,
-		From: r.t.p.node.Name, To: x.request.From, Status: r.status, Body: bytes.Clone(r.body.Bytes()), Header: r.sent,
-	}
-	r.body.Reset()
-	r.t.record(Record{Event: EventAnswer, Op: r.t.name, Message: m})
-	if x.client == nil {
-		return
-	}
-	passage := w.passage(m)
-	if passage.Drop {
-		w.trace.add(Record{At: w.now, Node: m.From, Event: EventDrop, Op: m.Name(), Message: m})
-		return
-	}
-	w.after(w.timing.Link+passage.Delay, x.request.Exchange, func() {
-		if x.settled {
-			return
-		}
-		w.trace.add(Record{At: w.now, Node: m.To, Event: EventDeliver, Op: m.Name(), Message: m})
-		x.settle(response(m, s), nil)
-	})
-}
-
-// response returns an answer as the client sees it.
-func response(m *Message, s *stream) *http.Response {
-	resp := &http.Response{
-		Status: strconv.Itoa(m.Status) + " " + http.StatusText(m.Status), StatusCode: m.Status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: m.Header.Clone(), ContentLength: int64(len(m.Body)),
-	}
-	if resp.Header.Get("Content-Type") == "" && len(m.Body) > 0 {
-		resp.Header.Set("Content-Type", http.DetectContentType(m.Body))
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(m.Body))
-	if s != nil {
-		s.buffer.Write(m.Body)
-		resp.Body, resp.ContentLength = io.NopCloser(s), -1
-	}
-	return resp
-}
-
-// stream is the body of an answer that the handler flushed before its end.
-type stream struct {
-	x      *exchange
-	buffer bytes.Buffer
-	err    error // io.EOF at the end
-}
-
-func (s *stream) sendAfter(d time.Duration, chunk []byte) {
-	if len(chunk) == 0 {
-		return
-	}
-	s.x.w.after(d, s.x.request.Exchange, func() { s.buffer.Write(chunk); s.wake() })
-}
-
-func (s *stream) end(err error) { s.err = err; s.wake() }
-
-func (s *stream) wake() {
-	if c := s.x.client; c != nil && !c.p.dead {
-		s.x.w.ready(c)
-	}
-}
-
-// Read implements io.Reader for the client: it waits in virtual time.
-func (s *stream) Read(p []byte) (int, error) {
-	t := s.x.client.p.enter("response body")
-	if t != s.x.client {
-		return 0, errors.New("sim: a streamed response body must be read by the task that sent the request")
-	}
-	for s.buffer.Len() == 0 {
-		if s.err != nil {
-			return 0, s.err
-		}
-		t.park()
-	}
-	return s.buffer.Read(p)
 }

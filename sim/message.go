@@ -53,10 +53,8 @@ func (m *Message) Hash() uint64 {
 }
 
 func (m *Message) addTo(h uint64) uint64 {
-	for _, s := range [...]string{m.Exchange, string(m.Leg), m.From, m.To, m.Method, m.Path} {
-		h = hashString(h, s)*fnvPrime + 1
-	}
-	h = hashUint(h, uint64(m.Status))
+	h = hashStrings(h, m.Exchange, string(m.Leg), m.Kind, m.Key, m.From, m.To, m.Method, m.Path)
+	h = hashUint(hashUint(h, uint64(m.Status)), uint64(len(m.Body)))
 	for _, b := range m.Body {
 		h = (h ^ uint64(b)) * fnvPrime
 	}

@@ -96,7 +96,8 @@ func (p *Process) Go(name string, f func(ctx context.Context)) {
 
 // Every runs f at each multiple of interval, shifted by an offset of the node's
 // own so that the nodes don't run in step. A run that outlasts its interval makes
-// the runs meanwhile fall out. A run is named by its scheduled time.
+// the runs meanwhile fall out. A run is named by its scheduled time. Runs that would
+// find nothing to do may be left out, see [Foresight].
 func (p *Process) Every(name string, interval time.Duration, f func(ctx context.Context)) {
 	p.enter("Every")
 	if interval <= 0 {
@@ -106,32 +107,14 @@ func (p *Process) Every(name string, interval time.Duration, f func(ctx context.
 	if offset < 0 {
 		offset += interval
 	}
-	p.schedule(name, interval, offset.Truncate(time.Millisecond), f)
-}
-
-func (p *Process) schedule(name string, interval, offset time.Duration, f func(ctx context.Context)) {
-	next := p.w.now - (p.w.now-offset)%interval
-	for next <= p.w.now {
-		next += interval
-	}
-	p.w.push(event{at: next, name: p.node.Name + "/" + name, call: func() {
-		if p.dead {
-			return
-		}
-		t := p.newTask(p.unique(name+"@"+p.w.label(next)), "", nil)
-		t.run = func() {
-			t.begin("timer", "").end()
-			f(p.context())
-			p.schedule(name, interval, offset, f)
-		}
-		p.w.ready(t)
-	}})
+	l := &loop{p: p, name: name, interval: interval, offset: offset.Truncate(time.Millisecond), run: f}
+	l.schedule(l.next())
 }
 
 // NewID returns an identifier that is unique in the world and depends only on
 // the task that asks and on how often it has asked.
 func (p *Process) NewID() string {
-	t := p.enter("NewID")
+	t := p.enter(callNewID)
 	t.ids++
 	return fmt.Sprintf("%016x", mix(hashUint(t.prefix, uint64(t.ids))))
 }
@@ -144,15 +127,22 @@ func (p *Process) Note(op, detail string) {
 	p.enter("Note").record(Record{Event: EventNote, Op: op, Detail: detail})
 }
 
+// The calls that leave a run of a loop idle, see idleRun.
+const (
+	callSQL   = "database/sql"
+	callNewID = "NewID"
+)
+
 // enter returns the running task, which must be one of this process. A task
 // whose process has died gets no further than this.
 func (p *Process) enter(call string) *task {
-	if p.dead {
-		panic(crashed{})
-	}
 	t := p.w.current
 	if t == nil || t.p != p {
 		panic(fmt.Sprintf("sim: %s of %s used outside its tasks (by a goroutine, by another process, or after the run)", call, p.node.Name))
+	}
+	t.mustLive()
+	if call != callSQL && call != callNewID {
+		t.busy()
 	}
 	return t
 }
@@ -160,6 +150,21 @@ func (p *Process) enter(call string) *task {
 // context is what the process's background work runs under.
 func (p *Process) context() context.Context {
 	return &virtualContext{Context: context.Background(), p: p, deadline: noDeadline}
+}
+
+// contextsEnded lets what is under a context that has just ended end with it: a
+// wait, and an open transaction.
+func (p *Process) contextsEnded() {
+	for _, c := range p.conns {
+		if c.tx != nil && ended(c.tx.ctx) != nil {
+			c.rollBack()
+		}
+	}
+	for _, t := range p.tasks {
+		if t.waits != nil && ended(t.waits) != nil {
+			p.w.ready(t)
+		}
+	}
 }
 
 // unique appends a count to names that come again.
@@ -176,14 +181,14 @@ func (p *Process) unique(name string) string {
 func (p *Process) spawn(kind, key string, run func()) *task {
 	name := joinKey(kind, key)
 	p.node.counts[name]++
-	t := p.newTask(name+"#"+strconv.Itoa(p.node.counts[name]), key, run)
+	t := p.newTask(p.unique(name+"#"+strconv.Itoa(p.node.counts[name])), key, run)
 	p.w.ready(t)
 	return t
 }
 
 func (p *Process) newTask(name, key string, run func()) *task {
-	t := &task{p: p, name: name, key: key, run: run}
-	t.prefix = hashString(hashString(hashString(hashString(fnvOffset, p.node.Name), "/"), name), "/")
+	t := &task{p: p, name: name, full: p.node.Name + "/" + name, key: key, run: run}
+	t.prefix = hashString(hashString(fnvOffset, t.full), "/")
 	p.tasks = append(p.tasks, t)
 	return t
 }
@@ -260,6 +265,7 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	var b bytes.Buffer
 	b.WriteString(r.Message + h.attrs)
 	r.Attrs(func(a slog.Attr) bool { fmt.Fprintf(&b, " %s%s=%v", h.group, a.Key, a.Value); return true })
+	h.p.w.current.busy()
 	h.p.w.current.record(Record{Event: EventLog, Op: r.Level.String(), Detail: b.String()})
 	return nil
 }

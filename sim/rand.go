@@ -16,6 +16,14 @@ func hashString(h uint64, s string) uint64 {
 	return h
 }
 
+// hashStrings continues h with strings that can't run into each other.
+func hashStrings(h uint64, list ...string) uint64 {
+	for _, s := range list {
+		h = hashString(h, s)*fnvPrime + 1
+	}
+	return h
+}
+
 func hashUint(h, v uint64) uint64 {
 	for range 8 {
 		h = (h ^ (v & 0xff)) * fnvPrime

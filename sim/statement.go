@@ -9,38 +9,54 @@ import (
 
 // statement is what the kernel must know of a SQL text before it runs it.
 type statement struct {
+	text        string // what is run
 	name        string // from "-- name: X", or verb and table
 	verb        string
 	write       bool
-	script      bool          // several statements in one text
-	soils       bool          // leaves something on the connection that outlives the transaction
-	busyTimeout time.Duration // of PRAGMA busy_timeout, which the kernel keeps to itself
+	script      bool   // several statements in one text
+	partial     bool   // what it did before an error may stay done
+	soils       bool   // leaves something on the connection that outlives the transaction
+	savepoint   string // of SAVEPOINT, RELEASE and ROLLBACK TO
 	setsTimeout bool
+	busyTimeout time.Duration // of PRAGMA busy_timeout, which the kernel keeps to itself
 }
 
 var (
 	nameComment   = regexp.MustCompile(`(?m)^\s*--\s*name:\s*(\S+)`)
-	comment       = regexp.MustCompile(`(?s)--[^\n]*(\n|$)|/\*.*?\*/`)
-	tableOf       = regexp.MustCompile(`(?i)\b(?:from|into|update|table(?:\s+if\s+(?:not\s+)?exists)?)\s+(?:or\s+\w+\s+)?["\x60\[]?(\w+)`)
-	pragmaTimeout = regexp.MustCompile(`(?i)^pragma\s+busy_timeout\s*[=(]\s*(\d+)`)
+	commentOrText = regexp.MustCompile(`(?s)'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/`)
+	tableOf       = regexp.MustCompile(`(?i)\b(?:from|into|update|table(?:\s+if\s+(?:not\s+)?exists)?)\s+(?:or\s+\w+\s+)?(?:main\.)?(?:"([^"]+)"|\x60([^\x60]+)\x60|\[([^\]]+)\]|(\w+))`)
+	pragmaOf      = regexp.MustCompile(`(?i)^pragma\s+(?:main\.)?(\w+)`)
+	pragmaTimeout = regexp.MustCompile(`(?i)^pragma\s+(?:main\.)?busy_timeout\s*[=(]\s*(\d+)`)
+	savepointOf   = regexp.MustCompile(`(?i)^(?:savepoint|release(?:\s+savepoint)?|rollback(?:\s+transaction)?\s+to(?:\s+savepoint)?)\s+["\x60\[]?(\w+)`)
+	deleteAll     = regexp.MustCompile(`(?i)^delete\s+from\s+\S+$`)
 	writes        = regexp.MustCompile(`(?i)\b(insert|update|delete|replace|create|drop|alter)\b`)
+	soils         = regexp.MustCompile(`(?i)\b(pragma|attach|detach|temp|temporary)\b`)
+	partial       = regexp.MustCompile(`(?i)\bfail\b`)
 )
 
 func parseStatement(query string) *statement {
-	text := strings.TrimSpace(comment.ReplaceAllString(query, " "))
-	verb, rest, _ := strings.Cut(text, " ")
-	s := &statement{verb: strings.ToUpper(strings.TrimRight(verb, ";"))}
-	s.script = strings.Contains(strings.TrimRight(text, "; \n\t"), ";")
-	switch s.verb {
-	case "PRAGMA", "ATTACH", "DETACH":
-		s.soils = !strings.Contains(strings.ToLower(rest), "user_version")
-	case "CREATE":
-		s.soils = strings.HasPrefix(strings.ToUpper(strings.TrimSpace(rest)), "TEMP")
+	text := strings.Trim(commentOrText.ReplaceAllStringFunc(query, func(part string) string {
+		if part[0] == '\'' {
+			return "''"
+		}
+		return " "
+	}), "; \r\n\t")
+	s := &statement{text: query, script: strings.Contains(text, ";")}
+	if words := strings.Fields(text); len(words) > 0 {
+		s.verb = strings.ToUpper(words[0])
 	}
+	s.soils = soils.MatchString(text) && (s.script || !strings.EqualFold(pragma(text), "user_version"))
 	if m := pragmaTimeout.FindStringSubmatch(text); m != nil && !s.script {
 		ms, _ := strconv.Atoi(m[1])
 		s.busyTimeout, s.setsTimeout, s.soils = time.Duration(ms)*time.Millisecond, true, false
 	}
+	if m := savepointOf.FindStringSubmatch(text); m != nil && !s.script {
+		s.savepoint = m[1]
+	}
+	if deleteAll.MatchString(text) {
+		s.text = text + " WHERE true" // without it, SQLite drops the pages and reports no row
+	}
+	s.partial = s.script || partial.MatchString(text)
 	s.write = s.verb != "SELECT" && s.verb != "PRAGMA" && s.verb != "EXPLAIN" && writes.MatchString(text)
 	s.name = statementName(query, text, s.verb)
 	return s
@@ -50,19 +66,25 @@ func statementName(query, text, verb string) string {
 	if m := nameComment.FindStringSubmatch(query); m != nil {
 		return m[1]
 	}
-	if verb == "PRAGMA" {
-		word := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" =(;\n\t", r) })
-		if len(word) > 1 {
-			return verb + " " + word[1]
-		}
+	if name := pragma(text); name != "" {
+		return verb + " " + name
 	}
 	if m := tableOf.FindStringSubmatch(text); m != nil {
-		return verb + " " + m[1]
+		return verb + " " + strings.Join(m[1:], "")
 	}
 	return verb
 }
 
+func pragma(text string) string {
+	if m := pragmaOf.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // endsTx says whether the statement is there to end a transaction.
-func (s *statement) endsTx() bool { return s.commits() || s.verb == "ROLLBACK" }
+func (s *statement) endsTx() bool {
+	return s.commits() || s.verb == "ROLLBACK" && s.savepoint == ""
+}
 
 func (s *statement) commits() bool { return s.verb == "COMMIT" || s.verb == "END" }

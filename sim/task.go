@@ -1,8 +1,12 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"iter"
+	"runtime"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -10,6 +14,7 @@ import (
 type task struct {
 	p      *Process
 	name   string // with its count, "callback(A)#2"
+	full   string // "NODE/TASK"
 	key    string
 	prefix uint64 // hash of "NODE/TASK/", see Step.Hash
 	run    func()
@@ -19,8 +24,13 @@ type task struct {
 	done    bool
 	counts  []opCount
 	openTx  int // transactions this task holds open
-	errors  int // calls made after the process died
 	ids     int
+	idle    *idleRun // of a loop's run that has only read so far
+	began   time.Duration
+	waits   context.Context // whose end wakes the task, nil for none
+
+	deaths   int  // how often it was told that its process died
+	stubborn bool // it was told too often: its coroutine can't be used again
 }
 
 type opCount struct {
@@ -31,6 +41,10 @@ type opCount struct {
 // crashed unwinds a task whose process died. It is unexported, and each further
 // touch of the world throws it again, so that no recover in the system survives it.
 type crashed struct{}
+
+// maxDeaths is how often a task may recover from the death of its process, in a
+// loop that would never end, before it is ended by force.
+const maxDeaths = 1000
 
 // coroutine runs one task after the other, so that its grown stack is reused.
 type coroutine struct {
@@ -82,31 +96,94 @@ func (t *task) park() {
 // mustLive ends the task if its process has died in the meantime.
 func (t *task) mustLive() {
 	if t.p.dead {
-		panic(crashed{})
+		t.die()
 	}
 }
 
-// sleepUntil gives way until true time at. Where nothing else can happen before,
-// it only advances the clock.
-func (t *task) sleepUntil(at time.Duration) {
+// die unwinds the task. A panic does that, unless the system recovers from it for
+// ever: then Goexit does, which no recover sees. It would end the world's goroutine
+// too, so the task first gives way, to be resumed on one of its own.
+func (t *task) die() {
+	t.deaths++
+	if t.deaths > maxDeaths {
+		if !t.stubborn {
+			t.stubborn = true
+			t.co.yield(struct{}{})
+		}
+		runtime.Goexit()
+	}
+	panic(crashed{})
+}
+
+// abandon stops the task where it is, for ever. It is for a dead task that calls in
+// a loop where neither a panic nor Goexit may pass, see errDead.
+func (t *task) abandon() {
+	t.done, t.stubborn = true, true
+	t.co.yield(struct{}{})
+}
+
+// aside calls f on a goroutine that may end with it, and waits for that end.
+func aside(f func()) {
+	var g sync.WaitGroup
+	g.Go(f)
+	g.Wait()
+}
+
+// sleepUntil gives way until true time at, or until ctx ends. Where nothing else
+// can happen before, it only advances the clock.
+func (t *task) sleepUntil(ctx context.Context, at time.Duration) {
 	w := t.p.w
-	if at <= w.limit && w.idleBefore(at) {
-		w.now = max(w.now, at)
+	if deadline, ok := trueDeadline(ctx); ok {
+		at = min(at, deadline)
 	}
-	for w.now < at {
-		t.parkUntil(at)
+	if w.now < at && at <= w.limit && w.idleBefore(at) && ended(ctx) == nil {
+		w.advance(at)
+	}
+	for w.now < at && ended(ctx) == nil {
+		t.await(ctx, at)
 	}
 }
 
-// parkUntil gives way until the task is woken, at the latest at true time at.
-func (t *task) parkUntil(at time.Duration) {
-	t.wakeAt(at)
+// await gives way until the task is woken or ctx ends, at the latest at true time at.
+func (t *task) await(ctx context.Context, at time.Duration) {
+	if deadline, ok := trueDeadline(ctx); ok {
+		at = min(at, deadline)
+	}
+	if at < noDeadline {
+		t.wakeAt(at)
+	}
+	t.waits = ctx
 	t.park()
+	t.waits = nil
 }
 
 // wakeAt queues a wake-up that is void once the task has been woken otherwise.
 func (t *task) wakeAt(at time.Duration) {
-	t.p.w.push(event{at: at, name: t.name, task: t, wakeup: t.wakeups})
+	t.p.w.push(event{at: at, name: t.full, task: t, wakeup: t.wakeups})
+}
+
+// waitlist is who waits for something to become free.
+type waitlist []*task
+
+// wait parks the task until the list is woken or ctx ends, at the latest until true
+// time at. The task stays on the list until it runs again.
+func (l *waitlist) wait(t *task, ctx context.Context, at time.Duration) {
+	*l = append(*l, t)
+	defer l.remove(t)
+	t.await(ctx, at)
+}
+
+func (l *waitlist) remove(t *task) {
+	if i := slices.Index(*l, t); i >= 0 {
+		*l = slices.Delete(*l, i, i+1)
+	}
+}
+
+// wake lets everyone on the list try again.
+func (l *waitlist) wake() {
+	for _, t := range *l {
+		t.p.w.ready(t)
+	}
 }
 
 // begin reaches the step before an operation.
@@ -154,18 +231,26 @@ func (o operation) name() string {
 func (o operation) step(phase Phase) {
 	t := o.t
 	w := t.p.w
+	t.mustLive()
 	w.steps++
 	if w.faults == nil {
 		return
 	}
 	s := Step{At: w.now, Node: t.p.node.Name, Task: t.name, Op: o.op, Key: o.key, N: o.n, Phase: phase, prefix: t.prefix}
+	if t.idle != nil {
+		t.idle.steps = append(t.idle.steps, Step{At: w.now - t.began, Node: s.Node, Op: s.Op, Key: s.Key, N: s.N, Phase: phase})
+	}
 	strike := w.faults.Step(s)
+	if strike.Stall > 0 || strike.Crash {
+		t.busy()
+	}
 	if strike.Stall > 0 {
 		t.record(Record{Event: EventStall, Op: s.Operation() + phase.String(), Detail: strike.Stall.String()})
-		t.sleepUntil(w.now + strike.Stall)
+		t.sleepUntil(context.Background(), w.now+strike.Stall)
 	}
+	t.mustLive() // the faults may have killed the process by themselves
 	if strike.Crash {
 		t.p.node.crash(strike.Restart, s.Name())
-		panic(crashed{})
+		t.die()
 	}
 }

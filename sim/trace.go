@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -86,6 +87,10 @@ func (c *Change) String() string {
 	for i, v := range c.Values {
 		switch v := v.(type) {
 		case nil:
+		case string:
+			if v != "" {
+				fmt.Fprintf(&b, " %s=%s", c.Columns[i], v)
+			}
 		case []byte:
 			fmt.Fprintf(&b, " %s=%x", c.Columns[i], v)
 		default:
@@ -108,6 +113,10 @@ type Trace struct {
 // pointer.
 func (t *Trace) Watch(f func(*Record)) { t.watch = append(t.watch, f) }
 
+// Append adds a record, which gets the next number. It is for harnesses and tests
+// that tell a history of their own; what happens in a world is added by itself.
+func (t *Trace) Append(r Record) { t.add(r) }
+
 // Hash returns the rolling hash over all records so far.
 func (t *Trace) Hash() uint64 { return mix(t.hash) }
 
@@ -123,8 +132,9 @@ func (t *Trace) add(r Record) {
 // addTo continues a hash with everything of the record that a reader can see.
 func (r *Record) addTo(h uint64) uint64 {
 	h = hashUint(h, uint64(r.At))
-	for _, s := range [...]string{r.Node, r.Task, string(r.Event), r.Op, r.Detail} {
-		h = hashString(h, s)*fnvPrime + 1
+	h = hashStrings(h, r.Node, r.Task, string(r.Event), r.Op, r.Detail)
+	if r.OpenTx {
+		h = hashString(h, "open")
 	}
 	if r.Message != nil {
 		h = r.Message.addTo(h)
@@ -136,21 +146,43 @@ func (r *Record) addTo(h uint64) uint64 {
 }
 
 func (c *Change) addTo(h uint64) uint64 {
-	h = hashUint(hashString(hashString(h, c.Database), c.Table), uint64(c.RowID))
+	h = hashUint(hashStrings(h, c.Database, c.Table), uint64(c.RowID))
+	h = hashStrings(h, c.Columns...)
 	for _, v := range c.Values {
 		switch v := v.(type) {
 		case nil:
-			h = hashUint(h, 0)
+			h = hashStrings(h, "null")
 		case int64:
-			h = hashUint(h, uint64(v))
+			h = hashUint(hashStrings(h, "int"), uint64(v))
 		case string:
-			h = hashString(h, v)
+			h = hashStrings(h, "text", v)
 		default:
-			h = hashString(h, fmt.Sprint(v))
+			h = hashStrings(h, fmt.Sprintf("%T", v), fmt.Sprint(v))
 		}
-		h = hashString(h, "|")
 	}
 	return h
+}
+
+// UnmarshalJSON keeps integers what they are.
+func (c *Change) UnmarshalJSON(data []byte) error {
+	type plain Change
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode((*plain)(c)); err != nil {
+		return err
+	}
+	for i, v := range c.Values {
+		number, ok := v.(json.Number)
+		if !ok {
+			continue
+		}
+		if n, err := number.Int64(); err == nil {
+			c.Values[i] = n
+		} else if f, err := number.Float64(); err == nil {
+			c.Values[i] = f
+		}
+	}
+	return nil
 }
 
 // Clock returns the time of day of a record, to the microsecond, with the date

@@ -53,20 +53,27 @@ type Config struct {
 	// Arena lends connections, databases and coroutines to one world after the
 	// other. Nil gives the world one of its own.
 	Arena *Arena
+	// Tape, if set, records the SQL statements that the world executes.
+	Tape *Tape
 }
 
 // World is one simulated world. It is used by one goroutine.
 type World struct {
-	arena    *Arena
-	ownArena bool
-	faults   Faults
-	naming   Naming
-	timing   Timing
-	trace    Trace
+	arena     *Arena
+	ownArena  bool
+	closed    bool
+	faults    Faults
+	foresight Foresight
+	naming    Naming
+	timing    Timing
+	trace     Trace
+	tape      *Tape
 
 	now     time.Duration
+	shared  atomic.Int64  // now, for database/sql's goroutines, which ask a context for its Err
 	limit   time.Duration // Run goes no further than this
 	queue   eventQueue
+	ticks   eventQueue // the loops' next runs
 	seq     uint64
 	current *task
 	dying   []*Process
@@ -84,7 +91,7 @@ type World struct {
 // New returns an empty world at time zero. It must be closed.
 func New(c Config) *World {
 	w := &World{
-		arena: c.Arena, faults: c.Faults, naming: c.Naming, timing: c.Timing.withDefaults(),
+		arena: c.Arena, faults: c.Faults, naming: c.Naming, timing: c.Timing.withDefaults(), tape: c.Tape,
 		trace: Trace{Start: c.Start, hash: fnvOffset},
 		hosts: map[string][]*Node{}, messages: map[string]int{},
 	}
@@ -92,6 +99,7 @@ func New(c Config) *World {
 		w.arena, w.ownArena = NewArena(), true
 	}
 	w.trace.Records = w.arena.takeRecords()
+	w.foresight, _ = c.Faults.(Foresight)
 	return w
 }
 
@@ -141,27 +149,49 @@ func (w *World) At(at time.Duration, name string, f func()) {
 }
 
 // Run lets everything happen that happens until true time until.
-func (w *World) Run(until time.Duration) {
+func (w *World) Run(until time.Duration) { w.RunUntil(until, func() bool { return false }) }
+
+// RunUntil is Run, but ends early, after an event, when stop says so.
+func (w *World) RunUntil(until time.Duration, stop func() bool) {
 	w.limit = until
-	for {
+	for !stop() {
 		w.bury()
-		next, ok := w.queue.peek()
-		if !ok || next.at > until {
-			break
+		e, ok := w.take(until)
+		if !ok {
+			w.advance(until)
+			return
 		}
-		e := *next
-		w.queue.pop()
 		if e.task != nil && (e.task.done || e.wakeup != e.task.wakeups) {
 			continue
 		}
-		w.now = max(w.now, e.at)
+		w.advance(e.at)
 		if e.call != nil {
 			e.call()
 			continue
 		}
 		w.resume(e.task)
 	}
-	w.now = max(w.now, until)
+	w.limit = w.now
+}
+
+// take removes the next event, if it is due until then.
+func (w *World) take(until time.Duration) (event, bool) {
+	from := &w.queue
+	next, ok := from.peek()
+	if tick, due := w.ticks.peek(); due && (!ok || tick.before(next)) {
+		from, next, ok = &w.ticks, tick, true
+	}
+	if !ok || next.at > until {
+		return event{}, false
+	}
+	e := *next
+	from.pop()
+	return e, true
+}
+
+func (w *World) advance(to time.Duration) {
+	w.now = max(w.now, to)
+	w.shared.Store(int64(w.now))
 }
 
 // resume lets a task run until it gives way.
@@ -173,14 +203,20 @@ func (w *World) resume(t *task) {
 	}
 	outer := w.current
 	w.current = t
-	w.running.Store(&t.name)
+	w.running.Store(&t.full)
 	w.resumes.Add(1)
-	t.co.resume()
+	if t.stubborn {
+		aside(func() { t.co.resume() })
+	} else {
+		t.co.resume()
+	}
 	w.current = outer
 	w.running.Store(nil)
 	if t.done {
 		t.p.forget(t)
-		w.arena.giveCoroutine(t.co)
+		if !t.stubborn {
+			w.arena.giveCoroutine(t.co)
+		}
 		t.co = nil
 	}
 }
@@ -195,7 +231,7 @@ func (w *World) bury() {
 }
 
 // Progress tells, from any goroutine, how often a task was resumed and which one
-// runs now ("" if none). When the first number stands still and the second does
+// runs now, as NODE/TASK ("" if none). When the first number stands still and the second does
 // not, that task waits for something that no other task can give it.
 func (w *World) Progress() (resumes uint64, running string) {
 	if name := w.running.Load(); name != nil {
@@ -207,6 +243,10 @@ func (w *World) Progress() (resumes uint64, running string) {
 // Close ends all processes and returns what the world borrowed. The trace stays
 // readable until the arena's next world begins.
 func (w *World) Close() {
+	if w.closed {
+		return
+	}
+	w.closed = true
 	for _, n := range w.nodes {
 		n.boots++
 		if n.process != nil {
@@ -238,7 +278,8 @@ func (w *World) push(e event) {
 // idleBefore says that nothing is queued up to and including true time at.
 func (w *World) idleBefore(at time.Duration) bool {
 	e, ok := w.queue.peek()
-	return (!ok || e.at > at) && len(w.dying) == 0
+	tick, ticks := w.ticks.peek()
+	return (!ok || e.at > at) && (!ticks || tick.at > at) && len(w.dying) == 0
 }
 
 // label is a scheduled time as it stands in a task's name.

@@ -1,0 +1,190 @@
+package checker
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// Evidence is what is known of a run: its trace, and the committed rows as they
+// stand after the last record.
+type Evidence struct {
+	trace    *sim.Trace
+	rules    []Property
+	current  *Property // whose turn it is
+	failures []Failure
+	seen     map[string]bool // failures by property and order: one tells enough
+
+	tables   map[string]map[rowKey]*sim.Change
+	pending  map[rowKey]bool
+	orders   map[string]*sim.Change  // rows of orders, by number
+	requests map[string]*sim.Message // by exchange
+	old      *sim.Change             // the row before the record's change, nil if there was none
+
+	records map[string]*sim.Change // rows of payment_records, by channel and transaction
+	booked  map[string]int         // how many rows a transaction has
+	applied map[string]int         // how many records have paid an order
+	logged  map[string]string      // the last status in an order's log
+	acks    map[string][]ack       // by order
+	budget  int                    // of the search for one order, in steps of the model
+	unknown bool
+}
+
+type rowKey struct {
+	database, table string
+	id              int64
+}
+
+// New returns a checker that watches the trace from now on.
+func New(trace *sim.Trace) *Evidence {
+	e := &Evidence{
+		trace: trace, rules: Properties(), seen: map[string]bool{},
+		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
+		requests: map[string]*sim.Message{}, budget: stepBudget,
+		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
+	}
+	trace.Watch(e.observe)
+	return e
+}
+
+func (e *Evidence) observe(r *sim.Record) {
+	switch {
+	case r.Change != nil:
+		e.apply(r.Change)
+	case r.Event == sim.EventSend:
+		e.requests[r.Message.Exchange] = r.Message
+	}
+	for i := range e.rules {
+		if e.current = &e.rules[i]; e.current.observe != nil {
+			e.current.observe(e, r)
+		}
+	}
+}
+
+// apply brings the known rows up to date and remembers the row before.
+func (e *Evidence) apply(c *sim.Change) {
+	rows, key := e.tables[c.Table], rowKey{c.Database, c.Table, c.RowID}
+	if rows == nil {
+		rows = map[rowKey]*sim.Change{}
+		e.tables[c.Table] = rows
+	}
+	if e.old = rows[key]; c.Deleted() {
+		delete(rows, key)
+	} else {
+		rows[key] = c
+	}
+	delete(e.pending, key)
+	if state := pendingState[c.Table]; state.is != "" && c.Text(state.column) == state.is {
+		e.pending[key] = true
+	}
+	switch c.Table {
+	case "orders":
+		if same := e.orders[c.Text("order_no")]; e.old == nil && same != nil {
+			// SQLite does not tell that INSERT OR REPLACE has removed a row.
+			e.old, key.id = same, same.RowID
+			delete(rows, key)
+			delete(e.pending, key)
+		}
+		index(e.orders, e.old, c, func(row *sim.Change) string { return row.Text("order_no") })
+	case "payment_records":
+		index(e.records, e.old, c, txnOf)
+	}
+}
+
+// pendingState tells, for each table, the rows that something has yet to become of.
+var pendingState = map[string]struct{ column, is string }{
+	"orders":        {"status", "CREATED"},
+	"notifications": {"state", "PENDING"},
+}
+
+// Settled says that nothing is left to happen: no order waits for its money, and
+// the channel has nothing more to say.
+func (e *Evidence) Settled() bool { return len(e.pending) == 0 }
+
+// index keeps a map of rows by name.
+func index(rows map[string]*sim.Change, old, row *sim.Change, name func(*sim.Change) string) {
+	if old != nil && rows[name(old)] == old {
+		delete(rows, name(old))
+	}
+	if !row.Deleted() {
+		rows[name(row)] = row
+	}
+}
+
+// txnOf names a channel transaction: channels number independently of each other.
+func txnOf(row *sim.Change) string { return row.Text("channel") + " " + row.Text("channel_txn") }
+
+// Finish checks what must hold in the end, and returns all failures, the most
+// money first. unknown says that a check ran out of its budget.
+func (e *Evidence) Finish() (failures []Failure, unknown bool) {
+	for i := range e.rules {
+		if e.current = &e.rules[i]; e.current.atEnd != nil {
+			e.current.atEnd(e)
+		}
+	}
+	slices.SortStableFunc(e.failures, func(a, b Failure) int { return cmp.Compare(b.Stake.Cents, a.Stake.Cents) })
+	return e.failures, e.unknown
+}
+
+// fail reports the current property as broken for an order, once.
+func (e *Evidence) fail(f Failure) {
+	f.Property, f.Sentence = e.current.Name, e.current.Sentence
+	key := f.Property + " " + f.Order
+	if e.seen[key] {
+		return
+	}
+	e.seen[key] = true
+	if f.Seq == 0 {
+		f.Seq = len(e.trace.Records)
+	}
+	e.failures = append(e.failures, f)
+}
+
+// table returns the rows of a table in a fixed order.
+func (e *Evidence) table(name string) []*sim.Change {
+	return slices.SortedFunc(maps.Values(e.tables[name]), func(a, b *sim.Change) int {
+		return cmp.Or(strings.Compare(a.Database, b.Database), cmp.Compare(a.RowID, b.RowID))
+	})
+}
+
+// price is what an order is for.
+func (e *Evidence) price(order string) Money {
+	if row := e.orders[order]; row != nil {
+		return amountOf(row)
+	}
+	return Money{}
+}
+
+func amountOf(row *sim.Change) Money { return Money{row.Int("amount_cents"), row.Text("currency")} }
+
+// body is what the checker reads of the system's JSON.
+type body struct {
+	OrderNo     string `json:"orderNo"`
+	Status      string `json:"status"`
+	Channel     string `json:"channel"`
+	ChannelTxn  string `json:"channelTxn"`
+	AmountCents int64  `json:"amountCents"`
+	Currency    string `json:"currency"`
+}
+
+func (b body) txn() string { return b.Channel + " " + b.ChannelTxn }
+
+// amount is what the body says, in the currency that holds where it names none.
+func (b body) amount() Money { return Money{b.AmountCents, cmp.Or(b.Currency, "CNY")} }
+
+func parse(m *sim.Message) (b body) {
+	_ = json.Unmarshal(m.Body, &b) // what is no JSON says nothing
+	return b
+}
+
+// role is a task's name without its key and count: "callback", "close-scan".
+func role(task string) string {
+	if i := strings.IndexAny(task, "(#@"); i >= 0 {
+		return task[:i]
+	}
+	return task
+}

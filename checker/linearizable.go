@@ -1,0 +1,288 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// call is one operation on an order, as its client saw it. Times are positions in
+// the trace, which is one sequence for the whole world.
+type call struct {
+	input
+	from, to  int
+	known     bool // the client has its answer
+	code      int  // HTTP status of the answer
+	status    string
+	delivered bool // it reached an instance, so it may have happened
+}
+
+const never = math.MaxInt
+
+// history collects the operations on each order from the trace.
+func (e *Evidence) history() (orders []string, calls map[string][]*call) {
+	calls = map[string][]*call{}
+	byName := map[string]*call{}
+	was := map[string]string{} // status of each order's row
+	add := func(order string, c *call) {
+		if calls[order] == nil {
+			orders = append(orders, order)
+		}
+		calls[order] = append(calls[order], c)
+	}
+	for i := range e.trace.Records {
+		r := &e.trace.Records[i]
+		switch m := r.Message; {
+		case r.Event == sim.EventSend || r.Event == sim.EventCopy:
+			if order := orderOf(m); order != "" {
+				c := &call{input: input{kind: m.Kind}, from: r.Seq, to: never}
+				if m.Kind == "callback" {
+					c.txn = parse(m).txn()
+				}
+				byName[r.Op] = c
+				add(order, c)
+			}
+		case r.Event == sim.EventDeliver && m.Leg == sim.Request:
+			if c := byName[r.Op]; c != nil {
+				c.delivered = true
+			}
+		case r.Event == sim.EventDeliver:
+			if c := byName[m.Exchange]; c != nil {
+				c.known, c.to, c.code, c.status = true, r.Seq, m.Status, parse(m).Status
+			}
+		case isRow(r, "orders") && !r.Change.Deleted():
+			order, status := r.Change.Text("order_no"), r.Change.Text("status")
+			if byName[r.Task] == nil && status != was[order] {
+				// What no request has caused, such as a close, has no client. The commit
+				// itself is when it happened.
+				add(order, &call{input: input{kind: "commit", was: was[order]}, from: r.Seq, to: r.Seq, known: true, status: status, delivered: true})
+			}
+			was[order] = status
+		}
+	}
+	return orders, calls
+}
+
+// orderOf returns the order that a request is about, "" if the model knows none.
+func orderOf(m *sim.Message) string {
+	switch m.Kind {
+	case "create", "callback":
+		return parse(m).OrderNo
+	case "read":
+		path, _, _ := strings.Cut(m.Path, "?")
+		return path[strings.LastIndexByte(path, '/')+1:]
+	}
+	return ""
+}
+
+// operations turns the calls up to a position of the trace into porcupine's form.
+// What nobody has seen answered by then may happen at any later time, or never. Of
+// several such that are alike the first is enough: a repeat changes nothing more,
+// so wherever one of the others is the first to happen, this one could be.
+func operations(calls []*call, until int) []porcupine.Operation {
+	var ops []porcupine.Operation
+	open := map[input]bool{}
+	add := func(in input, out output, from, to int) {
+		ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: in, Output: out, Call: int64(from), Return: int64(to)})
+	}
+	for _, c := range calls {
+		known := c.known && c.to <= until
+		switch {
+		case c.from > until, !c.delivered, c.kind == "read" && (!known || c.code/100 == 5):
+		case !known || c.code/100 == 5:
+			if !open[c.input] {
+				open[c.input] = true
+				add(c.input, output{}, c.from, never)
+			}
+		case c.kind == "create" && c.code/100 == 2:
+			// The order is made at one time and read for the answer at another.
+			add(c.input, output{known: true, code: c.code}, c.from, c.to)
+			add(input{kind: "read"}, output{true, 200, c.status}, c.from, c.to)
+		default:
+			add(c.input, output{true, c.code, c.status}, c.from, c.to)
+		}
+	}
+	return ops
+}
+
+type input struct {
+	kind string // create, read, callback; commit, if it has no client
+	txn  string // of a callback
+	was  string // the row's status before a commit
+}
+
+type output struct {
+	known  bool
+	code   int
+	status string
+}
+
+// state is what the world knows of one order. answered holds, as sorted text so
+// that equal states are equal, what each channel transaction has been answered.
+type state struct{ status, answered string }
+
+// orderModel is what an order does, one operation at a time.
+func orderModel(budget *int) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return state{} },
+		Step: func(s, in, out any) (bool, any) {
+			*budget--
+			if *budget < 0 {
+				return false, s
+			}
+			return step(s.(state), in.(input), out.(output))
+		},
+		DescribeOperation: func(in, out any) string { return describe(in.(input), out.(output)) },
+	}
+}
+
+func step(s state, in input, out output) (bool, any) {
+	switch in.kind {
+	case "create":
+		if s.status == "" && (!out.known || out.code/100 == 2) {
+			s.status = "CREATED"
+		}
+		return true, s
+	case "commit":
+		// Whether it was allowed is not asked here: see legal-transitions.
+		ok := s.status == in.was
+		s.status = out.status
+		return ok, s
+	case "read":
+		return readStep(s, out), s
+	case "callback":
+		return callbackStep(s, in, out)
+	}
+	return true, s
+}
+
+// readStep: a refusal says nothing of the order, unless it says that there is none.
+func readStep(s state, out output) bool {
+	switch {
+	case out.code == 404:
+		return s.status == ""
+	case out.code/100 == 4:
+		return true
+	}
+	return s.status == out.status && s.status != ""
+}
+
+// callbackStep: the first delivery of a charge decides; every other is answered
+// alike. Any may be refused, but one that is known can't be unknown again.
+func callbackStep(s state, in input, out output) (bool, any) {
+	if out.known && out.code != 200 {
+		return out.code != 404 || s.answer(in.txn) == "", s
+	}
+	if s.status == "" {
+		return !out.known, s // an order nobody made acknowledges nothing
+	}
+	answer := s.answer(in.txn)
+	if answer == "" {
+		if s.status == "CREATED" {
+			s.status = "PAID"
+		}
+		answer = s.status
+		s = s.with(in.txn, answer)
+	}
+	return !out.known || out.status == answer, s
+}
+
+func (s state) with(txn, answer string) state {
+	all := append(strings.Split(s.answered, ";"), txn+"="+answer)
+	slices.Sort(all)
+	s.answered = strings.Join(all, ";")
+	return s
+}
+
+func (s state) answer(txn string) string {
+	for _, one := range strings.Split(s.answered, ";") {
+		if name, answer, _ := strings.Cut(one, "="); name == txn && answer != "" {
+			return answer
+		}
+	}
+	return ""
+}
+
+func describe(in input, out output) string {
+	name := in.kind
+	if in.txn != "" {
+		name += " " + in.txn
+	}
+	switch {
+	case !out.known:
+		return name + " -> ?"
+	case out.status == "":
+		return fmt.Sprintf("%s -> %d", name, out.code)
+	}
+	return fmt.Sprintf("%s -> %s", name, out.status)
+}
+
+// stepBudget bounds the search for one order, in steps of the model.
+const stepBudget = 1_000_000
+
+func endLinearizableOrders(e *Evidence) {
+	orders, calls := e.history()
+	for _, order := range orders {
+		switch e.check(calls[order], never-1) {
+		case porcupine.Unknown:
+			e.unknown = true
+		case porcupine.Illegal:
+			e.failHistory(order, calls[order])
+		}
+	}
+}
+
+// check says whether the calls up to a position of the trace fit one order.
+func (e *Evidence) check(calls []*call, until int) porcupine.CheckResult {
+	budget := e.budget
+	if porcupine.CheckOperations(orderModel(&budget), operations(calls, until)) {
+		return porcupine.Ok
+	}
+	if budget < 0 {
+		return porcupine.Unknown
+	}
+	return porcupine.Illegal
+}
+
+// failHistory finds the first answer that fits no order of events, and tells it.
+func (e *Evidence) failHistory(order string, calls []*call) {
+	answered := slices.Clone(calls)
+	answered = slices.DeleteFunc(answered, func(c *call) bool { return !c.known })
+	slices.SortFunc(answered, func(a, b *call) int { return a.to - b.to })
+	// What fits no order never will, so the first can be searched by halves. If none
+	// before it is found, it is the last.
+	c := answered[sort.Search(len(answered)-1, func(i int) bool { return e.check(calls, answered[i].to) == porcupine.Illegal })]
+	r := &e.trace.Records[c.to-1]
+	e.fail(Failure{Order: order, Stake: e.price(order), Seq: c.to, Roles: c.kind + " " + cmp.Or(c.status, "refused"), Message: fmt.Sprintf(
+		"order %s of %s: at %s %q fits no order of events; before it: %s",
+		order, e.price(order), e.trace.Clock(r.At), describeCall(c), e.before(calls, c))})
+}
+
+func describeCall(c *call) string {
+	return describe(c.input, output{c.known, c.code, c.status})
+}
+
+// before tells the last few operations that ended before c.
+func (e *Evidence) before(calls []*call, c *call) string {
+	var told []string
+	for _, other := range calls {
+		if other != c && other.from < c.to && other.delivered {
+			when := e.trace.Clock(e.trace.Records[other.from-1].At)
+			told = append(told, when+" "+describeCall(other))
+		}
+	}
+	if len(told) > 6 {
+		told = append([]string{"..."}, told[len(told)-6:]...)
+	}
+	if len(told) == 0 {
+		return "nothing"
+	}
+	return strings.Join(told, "; ")
+}

@@ -1,0 +1,64 @@
+package checker
+
+import (
+	"fmt"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// Property is a sentence that must hold in every run. Its parts look at evidence;
+// either may be nil.
+type Property struct {
+	Name     string
+	Sentence string
+
+	observe func(*Evidence, *sim.Record) // at each record
+	atEnd   func(*Evidence)              // when the run has settled
+}
+
+// Properties returns all properties, in the order of the docs.
+func Properties() []Property {
+	return []Property{
+		{"charge-once", "an order keeps the money of at most one channel transaction, whatever is repeated", observeChargeOnce, endChargeOnce},
+		{"closed-is-final", "a closed order never leaves CLOSED (except by the declared reinstate policy)", observeClosedIsFinal, nil},
+		{"legal-transitions", "every status change is one that the table allows, and the row equals its log's last entry", observeLegalTransitions, endLegalTransitions},
+		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
+		{"no-call-in-transaction", "no task talks to the network while it holds an open transaction", observeNoCallInTransaction, nil},
+		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", nil, endLinearizableOrders},
+	}
+}
+
+// Money is an amount in a currency's smallest unit.
+type Money struct {
+	Cents    int64  `json:"cents"`
+	Currency string `json:"currency"`
+}
+
+// String returns the amount as people write it, "99.00 CNY".
+func (m Money) String() string {
+	sign, cents := "", m.Cents
+	if cents < 0 {
+		sign, cents = "-", -cents
+	}
+	return fmt.Sprintf("%s%d.%02d %s", sign, cents/100, cents%100, m.Currency)
+}
+
+// Failure is one broken property.
+type Failure struct {
+	Property string
+	Sentence string
+	Order    string // whose money it is
+	Stake    Money  // what may be lost
+	Message  string // what happened, in orders and money
+	Roles    string // who was involved, without numbers: part of the fingerprint
+	Seq      int    // the trace record at which it became wrong
+}
+
+// Error returns the sentence and what broke it.
+func (f Failure) Error() string {
+	return fmt.Sprintf("%s: %s: %s", f.Property, f.Sentence, f.Message)
+}
+
+// Fingerprint is equal for failures of the same kind: the property and the roles
+// involved, without times, orders and amounts.
+func (f Failure) Fingerprint() string { return f.Property + " | " + f.Roles }

@@ -1,0 +1,338 @@
+package checker_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// A history is told in lines of SUBJECT VERB WORDS. Each makes one or more records
+// of a trace, a millisecond apart.
+//
+//	create(A)#1    sent 198.00           a request leaves and arrives; of a callback: sent T1 198.00
+//	create(A)#1    sent 198.00 held      it leaves, and arrives when it arrives
+//	create(A)#1    sent 198.00 lost      it leaves, and never arrives
+//	callback(A)#1  copied                the network makes callback(A)#1+1, which arrives; held: not yet
+//	callback(A)#1  arrives
+//	callback(A)#1  commits ROW, ROW      rows change by the hand of this task
+//	callback(A)#1  answers 200 PAID      the answer leaves and reaches the client; lost, held as above
+//	callback(A)#1  returns               an answer that was held reaches the client
+//	callback(A)#1  gives-up              its client waits no more
+//	create(A)#1    calls prepay 198.00   a request to the channel; inside: with a transaction open
+//	shop-1         crashes
+//	clock          14:15:00
+//
+// A row is one of the following. What ends in "gone" is deleted, A/2 is a further row
+// with the name A, T1@alipay a transaction of another channel than mock.
+//
+//	order A PAID 198.00
+//	record T1 A 198.00 applied           or late, surplus
+//	log A CREATED>PAID
+//	charge T1 A 198.00
+//	refund T1 198.00 SUCCESS
+//	notification T1 PENDING
+//
+// What happens in most histories has lines of its own, each a whole exchange:
+//
+//	A  is-created  198.00
+//	A  is-charged  T1 198.00             by the channel
+//	A  is-paid     T1 198.00             the callback comes, is booked and answered
+//	A  is-closed                         by the scan
+//	A  is-read     CREATED               or a status code
+type teller struct {
+	trace   *sim.Trace
+	now     time.Duration
+	counts  map[string]int          // of messages by kind and key, of copies, of rows of a table
+	rows    map[string]int64        // row numbers by table and name
+	sent    map[string]*sim.Message // requests by exchange
+	answers map[string]*sim.Message // by exchange
+	orders  map[string][2]string    // status and amount of an order's row
+}
+
+var start = time.Date(2026, 3, 2, 14, 0, 0, 0, time.UTC)
+
+func newTeller(trace *sim.Trace) *teller {
+	trace.Start = start
+	return &teller{trace: trace, counts: map[string]int{}, rows: map[string]int64{},
+		sent: map[string]*sim.Message{}, answers: map[string]*sim.Message{}, orders: map[string][2]string{}}
+}
+
+// tell adds a history to the trace. A line that can't be understood is an error.
+func (t *teller) tell(history string) (err error) {
+	line, number := "", 0
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("line %d, %q: %v", number, line, v)
+		}
+	}()
+	for _, line = range strings.Split(history, "\n") {
+		number++
+		text, _, _ := strings.Cut(line, "//")
+		if words := strings.Fields(text); len(words) > 0 {
+			t.line(words[0], words[1], words[2:])
+		}
+	}
+	return nil
+}
+
+func (t *teller) line(subject, verb string, words []string) {
+	fate := ""
+	if n := len(words); n > 0 && (words[n-1] == "held" || words[n-1] == "lost") {
+		words, fate = words[:n-1], words[n-1]
+	}
+	switch {
+	case subject == "clock":
+		at, err := time.Parse(time.TimeOnly, verb)
+		must(err)
+		t.now = time.Duration(at.Hour()-start.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute + time.Duration(at.Second())*time.Second
+	case verb == "sent":
+		t.send(subject, words, fate)
+	case verb == "copied":
+		t.copied(subject, fate)
+	case verb == "arrives":
+		t.add(sim.Record{Node: "shop-1", Event: sim.EventDeliver, Op: subject, Message: t.request(subject)})
+	case verb == "commits":
+		for _, row := range strings.Split(strings.Join(words, " "), ",") {
+			t.row(subject, strings.Fields(row))
+		}
+	case verb == "answers":
+		t.answer(subject, words, fate)
+	case verb == "returns":
+		m := t.answers[subject]
+		t.add(sim.Record{Node: m.To, Event: sim.EventDeliver, Op: m.Name(), Message: m})
+	case verb == "gives-up":
+		t.add(sim.Record{Node: t.request(subject).From, Event: sim.EventFail, Op: subject, Detail: "context deadline exceeded"})
+	case verb == "calls":
+		t.call(subject, words)
+	case verb == "crashes":
+		t.add(sim.Record{Node: subject, Event: sim.EventCrash, Op: "somewhere"})
+	default:
+		t.whole(subject, verb, words)
+	}
+}
+
+// whole tells what has a line of its own.
+func (t *teller) whole(order, verb string, words []string) {
+	var does [][3]string
+	switch verb {
+	case "is-created":
+		name := t.next("create", order)
+		does = [][3]string{{name, "sent", words[0]},
+			{name, "commits", fmt.Sprintf("order %s CREATED %s, log %s >CREATED", order, words[0], order)}, {name, "answers", "201 CREATED " + words[0]}}
+	case "is-charged":
+		does = [][3]string{{"pay(" + order + ")#1", "commits", fmt.Sprintf("charge %s %s %s, notification %s PENDING", words[0], order, words[1], words[0])}}
+	case "is-paid":
+		name := t.next("callback", order)
+		does = [][3]string{{name, "sent", words[0] + " " + words[1]},
+			{name, "commits", fmt.Sprintf("record %s %s %s applied, order %s PAID, log %s CREATED>PAID", words[0], order, words[1], order, order)},
+			{name, "answers", "200 PAID"}}
+	case "is-closed":
+		does = [][3]string{{"close-scan@14:15:00", "commits", fmt.Sprintf("order %s CLOSED, log %s CREATED>CLOSED", order, order)}}
+	case "is-read":
+		name := t.next("read", order)
+		answer := words[0]
+		if _, err := strconv.Atoi(answer); err != nil {
+			answer = "200 " + answer
+		}
+		does = [][3]string{{name, "sent", ""}, {name, "answers", answer}}
+	default:
+		panic("there is no verb " + verb)
+	}
+	for _, one := range does {
+		t.line(one[0], one[1], strings.Fields(one[2]))
+	}
+}
+
+func (t *teller) add(r sim.Record) {
+	t.now += time.Millisecond
+	r.At = t.now
+	t.trace.Append(r)
+}
+
+func (t *teller) next(kind, key string) string {
+	return fmt.Sprintf("%s(%s)#%d", kind, key, t.counts[kind+"("+key+")"]+1)
+}
+
+func (t *teller) send(name string, words []string, fate string) {
+	kindKey, _, _ := strings.Cut(name, "#")
+	kind, key, _ := strings.Cut(strings.TrimSuffix(kindKey, ")"), "(")
+	t.counts[kindKey]++
+	m := &sim.Message{Exchange: name, Leg: sim.Request, Kind: kind, Key: key, From: "buyer", To: "shop", Method: "POST"}
+	switch kind {
+	case "create":
+		m.Path, m.Body = "/orders", encode(map[string]any{"orderNo": key, "amountCents": cents(words[0])})
+	case "callback":
+		txn, channel := transaction(words[0])
+		m.From, m.Path = "channel", "/callback/pay"
+		m.Body = encode(map[string]any{"orderNo": key, "channel": channel, "channelTxn": txn, "amountCents": cents(words[1])})
+	default:
+		m.Method, m.Path = "GET", "/orders/"+key+"?fresh=1"
+	}
+	t.sent[name] = m
+	t.add(sim.Record{Node: m.From, Task: "task#1", Event: sim.EventSend, Op: name, Message: m})
+	switch fate {
+	case "":
+		t.line(name, "arrives", nil)
+	case "lost":
+		t.add(sim.Record{Node: m.From, Event: sim.EventDrop, Op: name, Message: m})
+	}
+}
+
+func (t *teller) copied(name, fate string) {
+	t.counts[name]++
+	m := t.request(name)
+	name = fmt.Sprintf("%s+%d", name, t.counts[name])
+	t.add(sim.Record{Node: m.From, Event: sim.EventCopy, Op: name, Message: m})
+	if fate == "" {
+		t.line(name, "arrives", nil)
+	}
+}
+
+// request returns the request of an exchange, also under the name of a copy.
+func (t *teller) request(name string) *sim.Message {
+	exchange, _, _ := strings.Cut(name, "+")
+	if t.sent[exchange] == nil {
+		panic("nobody has sent " + exchange)
+	}
+	return t.sent[exchange]
+}
+
+func (t *teller) answer(name string, words []string, fate string) {
+	request := t.request(name)
+	code, err := strconv.Atoi(words[0])
+	must(err)
+	body := map[string]any{"orderNo": request.Key}
+	if len(words) > 1 {
+		body["status"] = words[1]
+	}
+	if len(words) > 2 {
+		body["amountCents"] = cents(words[2])
+	}
+	m := &sim.Message{Exchange: request.Exchange, Leg: sim.Answer, Kind: request.Kind, Key: request.Key,
+		From: "shop-1", To: request.From, Status: code, Body: encode(body)}
+	t.add(sim.Record{Node: "shop-1", Task: name, Event: sim.EventAnswer, Op: name, Message: m})
+	if name != request.Exchange {
+		return // nobody waits for the answer to a copy
+	}
+	t.answers[name] = m
+	switch fate {
+	case "":
+		t.line(name, "returns", nil)
+	case "lost":
+		t.add(sim.Record{Node: "shop-1", Event: sim.EventDrop, Op: m.Name(), Message: m})
+	}
+}
+
+func (t *teller) call(task string, words []string) {
+	_, key, _ := strings.Cut(task, "(")
+	key, _, _ = strings.Cut(key, ")")
+	m := &sim.Message{Exchange: t.next(words[0], key), Leg: sim.Request, Kind: words[0], Key: key, From: "shop-1", To: "channel", Method: "POST", Path: "/" + words[0]}
+	body := map[string]any{"outTradeNo": key + "-1"}
+	if len(words) > 1 && words[1] != "inside" {
+		body["orderNo"], body["amountCents"] = key, cents(words[1])
+	}
+	m.Body = encode(body)
+	t.add(sim.Record{Node: "shop-1", Task: task, Event: sim.EventSend, Op: m.Name(), Message: m, OpenTx: words[len(words)-1] == "inside"})
+}
+
+// row tells of one row that a task has changed.
+func (t *teller) row(task string, words []string) {
+	kind, name, rest := words[0], words[1], words[2:]
+	plain, _, _ := strings.Cut(name, "/")
+	if kind == "log" {
+		name = fmt.Sprint(t.counts["log"])
+		t.counts["log"]++
+	}
+	c := &sim.Change{Database: "shop", Table: kind + "s"}
+	if rest[0] != "gone" {
+		t.fill(c, plain, rest)
+	}
+	switch kind {
+	case "record":
+		c.Table = "payment_records"
+	case "log":
+		c.Table = "order_status_log"
+	case "charge", "refund", "notification":
+		c.Database = "channel"
+		if _, other := transaction(name); other != "mock" {
+			c.Database = other
+		}
+	}
+	key := c.Database + " " + c.Table
+	if t.rows[key+" "+name] == 0 {
+		t.counts[key]++
+		t.rows[key+" "+name] = int64(t.counts[key])
+	}
+	c.RowID = t.rows[key+" "+name]
+	t.add(sim.Record{Node: "shop-1", Task: task, Event: sim.EventRow, Op: "COMMIT", Change: c})
+}
+
+// fill writes the columns that the checker knows.
+func (t *teller) fill(c *sim.Change, name string, rest []string) {
+	set := func(column string, value any) {
+		c.Columns, c.Values = append(c.Columns, column), append(c.Values, value)
+	}
+	txn, channel := transaction(name)
+	switch c.Table {
+	case "orders":
+		known := t.orders[name]
+		known = [2]string{rest[0], cmp.Or(strings.Join(rest[1:], ""), known[1])}
+		t.orders[name] = known
+		set("order_no", name)
+		set("status", known[0])
+		set("amount_cents", cents(known[1]))
+		set("currency", "CNY")
+	case "records", "charges":
+		set("channel", channel)
+		set("channel_txn", txn)
+		set("order_no", rest[0])
+		set("amount_cents", cents(rest[1]))
+		set("currency", "CNY")
+		if len(rest) > 2 {
+			set("disposition", rest[2])
+		}
+	case "logs":
+		from, to, _ := strings.Cut(rest[0], ">")
+		set("order_no", name)
+		set("from_status", from)
+		set("to_status", to)
+	case "refunds":
+		set("channel_txn", txn)
+		set("amount_cents", cents(rest[0]))
+		set("state", rest[1])
+	case "notifications":
+		set("channel_txn", txn)
+		set("state", rest[0])
+	default:
+		panic("there is no row " + c.Table)
+	}
+}
+
+func transaction(name string) (txn, channel string) {
+	txn, channel, _ = strings.Cut(name, "@")
+	return txn, cmp.Or(channel, "mock")
+}
+
+func cents(amount string) int64 {
+	yuan, err := strconv.ParseFloat(amount, 64)
+	must(err)
+	return int64(math.Round(yuan * 100))
+}
+
+func encode(v any) []byte {
+	body, err := json.Marshal(v)
+	must(err)
+	return body
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

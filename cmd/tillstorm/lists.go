@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tillstorm/tillstorm/checker"
+	"github.com/tillstorm/tillstorm/faults"
+)
+
+func newInvariants() *cobra.Command {
+	return list("invariants", "List the properties that every run must keep", func(add func(name, text string)) {
+		for _, p := range checker.Properties() {
+			add(p.Name, p.Sentence)
+		}
+	})
+}
+
+func newFaults() *cobra.Command {
+	return list("faults", "List what can go wrong in a run", func(add func(name, text string)) {
+		for _, k := range faults.Kinds() {
+			add(string(k), k.Describe())
+		}
+	})
+}
+
+// list makes a command that prints names and texts in two columns.
+func list(use, short string, fill func(add func(name, text string))) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fill(func(name, text string) { fmt.Fprintf(w, "%s\t%s\n", name, text) })
+			return w.Flush()
+		},
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tillstorm/tillstorm/scenarios"
+)
+
+// command runs a command line and returns what it prints and how it ends.
+func command(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	err = root.ExecuteContext(t.Context())
+	return out.String(), errs.String(), err
+}
+
+func TestSweepJSONHasTheContractsKeys(t *testing.T) {
+	stdout, _, err := command(t, "sweep", "--seeds", "1-3", "--json")
+	require.NoError(t, err)
+	var report map[string]any
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report), "one JSON object and nothing else")
+	for _, key := range []string{"seeds", "passed", "broken", "unknown", "stale", "nondeterministic", "failures", "steps",
+		"statements", "sim_ns", "wall_ns", "trace_hash", "faults_fired", "probes", "unreached"} {
+		assert.Contains(t, report, key)
+	}
+	assert.EqualValues(t, 3, report["passed"])
+}
+
+func TestReplayGivesTheSweepsTrace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "1.jsonl")
+	first, _, err := command(t, "replay", "--seed", "1", "--trace", file)
+	require.NoError(t, err)
+	second, _, err := command(t, "replay", "--seed", "1")
+	require.NoError(t, err)
+	assert.Equal(t, first, second)
+	assert.Contains(t, first, "pass: ")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for line := range bytes.Lines(text) {
+		require.True(t, json.Valid(line), "%s", line)
+	}
+	text2, _, err := command(t, "replay", "--seed", "1", "--trace", "-")
+	require.NoError(t, err)
+	assert.Equal(t, bytes.Count(text, []byte("\n")), bytes.Count([]byte(text2), []byte("\n"))-bytes.Count([]byte(first), []byte("\n")))
+}
+
+func TestJUnitReport(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.xml")
+	_, _, err := command(t, "sweep", "--seeds", "1-2", "--junit", file)
+	require.NoError(t, err)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `<testsuite name="sweep storm 1-2" tests="2" failures="0"`)
+}
+
+func TestBadUsageIsExitCode2(t *testing.T) {
+	for _, args := range [][]string{
+		{"nonsense"}, {"sweep", "extra"}, {"sweep", "--nonsense"}, {"sweep", "--seeds", "5-1"}, {"sweep", "--seeds", "abc"},
+		{"sweep", "--profile", "nonsense"}, {"sweep", "--shard", "3/2"}, {"sweep", "--for", "-1s"}, {"sweep", "--workers", "-1"},
+		{"replay"}, {"replay", "--seed", "x"}, {"replay", "--seed", "1", "--profile", "nonsense"},
+		{"replay", "--seed", "1", "--trace", "/no/such/folder/t.txt"},
+	} {
+		assert.Equal(t, exitInvalid, run(t.Context(), args), "%v", args)
+	}
+}
+
+func TestVerdictsHaveTheContractsExitCodes(t *testing.T) {
+	want := map[scenarios.Verdict]int{scenarios.Pass: 0, scenarios.Broken: 1, scenarios.Unknown: 3, scenarios.Stale: 4, scenarios.Nondeterministic: 5}
+	for verdict, code := range want {
+		assert.Equal(t, code, verdict.ExitCode(), verdict)
+	}
+}
+
+func TestLists(t *testing.T) {
+	stdout, _, err := command(t, "faults")
+	require.NoError(t, err)
+	assert.Contains(t, stdout, "duplicate  a request arrives once more")
+	stdout, _, err = command(t, "invariants")
+	require.NoError(t, err)
+	assert.Contains(t, stdout, "closed-is-final")
+}

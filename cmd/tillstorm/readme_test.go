@@ -1,0 +1,25 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tillstorm/tillstorm/checker"
+)
+
+// The README lists the properties with their sentences; both are written once, in
+// the checker.
+func TestReadmeListsTheProperties(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(text), "| property | sentence |\n|---|---|\n")
+	table, _, _ := strings.Cut(rest, "\n\n")
+	var want strings.Builder
+	for _, p := range checker.Properties() {
+		want.WriteString("| " + p.Name + " | " + p.Sentence + " |\n")
+	}
+	require.Equal(t, strings.TrimSpace(want.String()), table)
+}

@@ -1,0 +1,127 @@
+package scenarios
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tillstorm/tillstorm/faults"
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+var (
+	seedFlag    = flag.String("seed", os.Getenv("TILLSTORM_SEED"), "the one seed that TestSweep runs")
+	seedsFlag   = flag.String("seeds", "1-60", "the seeds that TestSweep runs, A-B")
+	profileFlag = flag.String("profile", "storm", "the profile that TestSweep runs under")
+)
+
+// TestSweep runs the seeds of -seed, -seeds or TILLSTORM_SEED. A failure tells
+// what happened to the money.
+func TestSweep(t *testing.T) {
+	text := *seedsFlag
+	if *seedFlag != "" {
+		text = *seedFlag
+	}
+	seeds, err := ParseSeeds(text)
+	require.NoError(t, err, "-seed and -seeds")
+	profile, err := faults.ProfileNamed(*profileFlag)
+	require.NoError(t, err, "-profile")
+	report, err := Sweep{Seeds: seeds, Profile: profile}.Run(t.Context())
+	require.NoError(t, err)
+	told := map[string]bool{}
+	for _, f := range report.Failures {
+		if !told[f.Fingerprint] {
+			told[f.Fingerprint] = true
+			t.Errorf("%s", f.Text)
+		}
+	}
+	require.Equal(t, Pass, report.Verdict())
+	t.Logf("%d seeds passed, %d steps, faults %v, probes %v, trace hash %s",
+		report.Passed, report.Steps, report.FaultsFired, report.Probes, report.TraceHash)
+}
+
+func storm(t *testing.T) faults.Profile {
+	profile, err := faults.ProfileNamed("storm")
+	require.NoError(t, err)
+	return profile
+}
+
+func TestSweepHashDependsOnSeedsAlone(t *testing.T) {
+	sweep := func(procs, workers int) string {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		report, err := Sweep{Seeds: Seeds{1, 8}, Profile: storm(t), Workers: workers}.Run(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, Pass, report.Verdict())
+		return report.TraceHash
+	}
+	hash := sweep(1, 1)
+	assert.Equal(t, hash, sweep(1, 3))
+	assert.Equal(t, hash, sweep(2, 1))
+	assert.Equal(t, hash, sweep(2, 2))
+}
+
+// The storm that a seed draws is a plan: replayed without being drawn, it gives the
+// same trace; and taking one perturbation away leaves the others where they strike.
+func TestFiredPlanReplays(t *testing.T) {
+	arena := sim.NewArena()
+	defer arena.Close()
+	for seed := range uint64(6) {
+		drawn := Draw(seed, storm(t))
+		first, err := Run(drawn, arena)
+		require.NoError(t, err)
+		require.NotEmpty(t, first.Fired)
+
+		plan := faults.PlanOf(first.Fired)
+		parsed, err := faults.ParsePlan(plan.String())
+		require.NoError(t, err)
+		require.Equal(t, plan, parsed)
+
+		drawn.Plan = parsed
+		again, err := Run(drawn, arena)
+		require.NoError(t, err)
+		assert.Equal(t, first.TraceHash, again.TraceHash, "seed %d", seed)
+		assert.Empty(t, again.Unreached)
+	}
+}
+
+func TestUnreachedPlanIsStale(t *testing.T) {
+	arena := sim.NewArena()
+	defer arena.Close()
+	c := Draw(1, faults.Profile{})
+	c.Plan = faults.Plan{{Kind: faults.Drop, At: "callback(NOBODY)#1"}}
+	r, err := Run(c, arena)
+	require.NoError(t, err)
+	assert.Equal(t, Stale, r.Verdict)
+	assert.Equal(t, c.Plan, r.Unreached)
+	assert.Equal(t, 4, r.Verdict.ExitCode())
+}
+
+func TestShardsMakeTheWhole(t *testing.T) {
+	var seen []uint64
+	for i := 1; i <= 3; i++ {
+		next := Sweep{Seeds: Seeds{10, 20}, Shard: Shard{i, 3}}.seeds(t.Context())
+		for seed, ok := next(); ok; seed, ok = next() {
+			seen = append(seen, seed)
+		}
+	}
+	assert.ElementsMatch(t, []uint64{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, seen)
+}
+
+func TestParseSeedsAndShard(t *testing.T) {
+	for _, bad := range []string{"", "x", "5-1", "-3", "1-", "1-2-3", "99999999999999999999"} {
+		_, err := ParseSeeds(bad)
+		assert.Error(t, err, bad)
+	}
+	seeds, err := ParseSeeds("7")
+	require.NoError(t, err)
+	assert.Equal(t, Seeds{7, 7}, seeds)
+	assert.Equal(t, "3-9", Seeds{3, 9}.String())
+	for _, bad := range []string{"", "0/3", "4/3", "1", "a/b"} {
+		_, err := ParseShard(bad)
+		assert.Error(t, err, bad)
+	}
+}
