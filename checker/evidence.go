@@ -32,6 +32,8 @@ type Evidence struct {
 	acks    map[string][]ack       // by order
 	budget  int                    // of the search for one order, in steps of the model
 	unknown bool
+
+	reinstate bool // the policy by which CLOSED may become PAID
 }
 
 type rowKey struct {
@@ -78,7 +80,7 @@ func (e *Evidence) apply(c *sim.Change) {
 		rows[key] = c
 	}
 	delete(e.pending, key)
-	if state := pendingState[c.Table]; state.is != "" && c.Text(state.column) == state.is {
+	if isPending(c) {
 		e.pending[key] = true
 	}
 	switch c.Table {
@@ -95,10 +97,23 @@ func (e *Evidence) apply(c *sim.Change) {
 	}
 }
 
-// pendingState tells, for each table, the rows that something has yet to become of.
-var pendingState = map[string]struct{ column, is string }{
-	"orders":        {"status", "CREATED"},
-	"notifications": {"state", "PENDING"},
+// pendingStates are, for each table, the states of a row that something has yet to
+// become of.
+var pendingStates = map[string]string{
+	"orders":        "CREATED REFUNDING",
+	"notifications": "PENDING",
+	"outbox":        "PENDING",
+	"refunds":       "REQUESTED ACCEPTED PROCESSING",
+}
+
+// isPending says whether something has yet to become of a row.
+func isPending(c *sim.Change) bool {
+	states := pendingStates[c.Table]
+	state := c.Text("state")
+	if c.Table == "orders" {
+		state = c.Text("status")
+	}
+	return states != "" && state != "" && slices.Contains(strings.Fields(states), state)
 }
 
 // Settled says that nothing is left to happen: no order waits for its money, and
@@ -117,6 +132,10 @@ func index(rows map[string]*sim.Change, old, row *sim.Change, name func(*sim.Cha
 
 // txnOf names a channel transaction: channels number independently of each other.
 func txnOf(row *sim.Change) string { return row.Text("channel") + " " + row.Text("channel_txn") }
+
+// AllowReinstatement declares the policy by which a late charge may open a closed
+// order again.
+func (e *Evidence) AllowReinstatement() { e.reinstate = true }
 
 // Finish checks what must hold in the end, and returns all failures, the most
 // money first. unknown says that a check ran out of its budget.
@@ -169,6 +188,13 @@ type body struct {
 	ChannelTxn  string `json:"channelTxn"`
 	AmountCents int64  `json:"amountCents"`
 	Currency    string `json:"currency"`
+	State       string `json:"state"` // of a channel's notice
+}
+
+// takesMoney says whether a channel's notice is about a charge: it may also tell that
+// a trade was closed, or that an attempt failed.
+func (b body) takesMoney() bool {
+	return b.ChannelTxn != "" && (b.State == "" || b.State == "SUCCESS" || b.State == "FINISHED")
 }
 
 func (b body) txn() string { return b.Channel + " " + b.ChannelTxn }

@@ -90,6 +90,9 @@ func observeClosedIsFinal(e *Evidence, r *sim.Record) {
 	if !isRow(r, "orders") || e.old == nil || e.old.Text("status") != "CLOSED" || r.Change.Text("status") == "CLOSED" {
 		return
 	}
+	if e.reinstate && r.Change.Text("status") == "PAID" {
+		return
+	}
 	order, to := e.old.Text("order_no"), r.Change.Text("status")
 	if r.Change.Deleted() {
 		to = "nothing"
@@ -211,7 +214,7 @@ func (e *Evidence) ackOf(r *sim.Record) (ack, bool) {
 		return a, true
 	case "callback":
 		a.txn = asked.txn()
-		return a, true
+		return a, asked.takesMoney()
 	}
 	return ack{}, false
 }

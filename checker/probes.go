@@ -21,7 +21,7 @@ func (e *Evidence) Probes() map[string]int {
 		}
 	}
 	for _, charge := range e.table("charges") {
-		if e.booked["mock "+charge.Text("channel_txn")] == 0 {
+		if e.booked[charge.Database+" "+charge.Text("channel_txn")] == 0 {
 			probes["charge without record"]++
 		}
 	}

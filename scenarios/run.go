@@ -29,6 +29,7 @@ func (v Verdict) ExitCode() int {
 type Case struct {
 	Seed     uint64
 	Workload Workload
+	Policy   Policy
 	// PayWindow is how long an order waits for its money; 15 minutes if zero.
 	PayWindow time.Duration
 	// Profile is what faults are drawn from, with the seed. It is ignored if there
@@ -45,7 +46,7 @@ const defaultOrders = 12
 
 // Draw returns the case of a seed under a profile.
 func Draw(seed uint64, profile faults.Profile) Case {
-	return Case{Seed: seed, Workload: drawWorkload(seed, defaultOrders), Profile: profile}
+	return Case{Seed: seed, Workload: drawWorkload(seed, defaultOrders), Policy: drawPolicy(seed), Profile: profile}
 }
 
 // Result is what became of a run.

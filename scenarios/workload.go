@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -14,75 +15,130 @@ import (
 type Verb string
 
 const (
-	Creates Verb = "creates" // POST /orders, repeated until it is answered
-	Pays    Verb = "pays"    // pays the order's trade at the channel, likewise
-	Reads   Verb = "reads"   // GET /orders/{no}, once
+	Creates  Verb = "creates"  // POST /orders, repeated until it is answered
+	Attempts Verb = "attempts" // opens a further attempt, on the channel named
+	Pays     Verb = "pays"     // pays a trade of the order at the channel named, likewise
+	Cancels  Verb = "cancels"  // cancels the order
+	Refunds  Verb = "refunds"  // asks for a refund of some cents
+	Reads    Verb = "reads"    // GET /orders/{no}, once
 )
 
 // Operation is one thing a buyer does.
 type Operation struct {
-	At    time.Duration // true time since the world's start
-	Verb  Verb
-	Order string
+	At      time.Duration // true time since the world's start
+	Verb    Verb
+	Order   string
+	Channel string // of Attempts and Pays
+	Attempt int    // of Pays: which attempt's trade
+	Cents   int64  // of Refunds
+}
+
+// Order is what a buyer wants.
+type Order struct {
+	Cents    int64
+	Channel  string
+	SKU      string // "" for an order without stock
+	Quantity int64
 }
 
 // Workload is what the buyers do.
 type Workload struct {
-	Amounts    map[string]int64 // in cents, by order number
-	Operations []Operation      // in the order of time
+	Orders     map[string]*Order // by number
+	Operations []Operation       // in the order of time
 }
 
 // payWindow is how long an order waits for its money, if its case says nothing else.
 const payWindow = 15 * time.Minute
 
+// stock is what the stock service begins with: plenty, enough for most, and less
+// than is wanted.
+var stock = map[string]int64{"S1": 1000, "S2": 4, "S3": 2}
+
 // drawWorkload draws what happens to a number of orders. What decides a race is
 // when the payment falls: soon, around the order's deadline, or anywhere.
 func drawWorkload(seed uint64, orders int) Workload {
-	w := Workload{Amounts: map[string]int64{}}
+	w := Workload{Orders: map[string]*Order{}}
 	for i := range orders {
-		order := orderName(i)
-		r := sim.Rand(seed, "workload", order)
-		w.Amounts[order] = 100 + r.Int64N(99_900)
-		w.drawOrder(order, r)
+		name := orderName(i)
+		r := sim.Rand(seed, "workload", name)
+		order := &Order{Cents: 100 + r.Int64N(99_900), Channel: channelNames[r.IntN(len(channelNames))]}
+		if r.IntN(3) > 0 {
+			order.SKU, order.Quantity = fmt.Sprint("S", 1+r.IntN(3)), 1
+		}
+		w.Orders[name] = order
+		w.drawOrder(name, order, r)
 	}
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(a.At, b.At) })
 	return w
 }
 
-func (w *Workload) drawOrder(order string, r *rand.Rand) {
+func (w *Workload) drawOrder(name string, order *Order, r *rand.Rand) {
 	created := within(r, 0, 2*time.Minute)
-	w.add(created, Creates, order)
+	w.add(Operation{At: created, Verb: Creates, Order: name})
 	if r.IntN(3) == 0 { // a second click, or a client that did not wait for the answer
-		w.add(created+within(r, 0, 3*time.Second), Creates, order)
+		w.add(Operation{At: created + within(r, 0, 3*time.Second), Verb: Creates, Order: name})
 	}
-	paid := created + payWindow
-	switch r.IntN(6) {
-	case 0: // never pays
-	case 1, 2:
-		paid += within(r, -3*time.Second, 15*time.Second)
-		w.add(paid, Pays, order)
-	case 3:
-		paid = created + within(r, 0, payWindow+time.Minute)
-		w.add(paid, Pays, order)
-	default:
-		paid = created + within(r, 200*time.Millisecond, time.Minute)
-		w.add(paid, Pays, order)
-		if r.IntN(4) == 0 {
-			w.add(paid+within(r, 0, time.Second), Pays, order)
+	paid := w.drawPayment(name, order, created, r)
+	if r.IntN(8) == 0 {
+		w.add(Operation{At: paid + within(r, -2*time.Second, 2*time.Second), Verb: Cancels, Order: name})
+	}
+	for range w.refunds(r) {
+		cents := 1 + r.Int64N(order.Cents)
+		if r.IntN(2) == 0 {
+			cents = order.Cents
 		}
+		w.add(Operation{At: paid + within(r, 0, 4*time.Minute), Verb: Refunds, Order: name, Cents: cents})
 	}
-	for range 1 + r.IntN(3) {
-		w.add(paid+within(r, -time.Second, 10*time.Second), Reads, order)
+	for range 1 + r.IntN(2) {
+		w.add(Operation{At: paid + within(r, -time.Second, 10*time.Second), Verb: Reads, Order: name})
 	}
-	w.add(created+payWindow+within(r, 0, time.Minute), Reads, order)
+	w.add(Operation{At: created + payWindow + within(r, 0, time.Minute), Verb: Reads, Order: name})
 }
 
-func (w *Workload) add(at time.Duration, verb Verb, order string) {
-	w.Operations = append(w.Operations, Operation{max(at, 0), verb, order})
+// drawPayment draws when the order is paid, if at all, and sometimes a second
+// payment on another channel. It returns the time of the first.
+func (w *Workload) drawPayment(name string, order *Order, created time.Duration, r *rand.Rand) time.Duration {
+	paid := created + within(r, 200*time.Millisecond, time.Minute)
+	pay := Operation{Verb: Pays, Order: name, Channel: order.Channel, Attempt: 1}
+	switch r.IntN(6) {
+	case 0: // never pays
+		return created + payWindow
+	case 1, 2:
+		paid = created + payWindow + within(r, -3*time.Second, 15*time.Second)
+	case 3:
+		paid = created + within(r, 0, payWindow+time.Minute)
+	}
+	pay.At = paid
+	w.add(pay)
+	if r.IntN(5) == 0 {
+		pay.At += within(r, 0, time.Second)
+		w.add(pay)
+	}
+	if r.IntN(4) == 0 {
+		second := Operation{At: paid + within(r, -10*time.Second, 10*time.Second), Verb: Attempts, Order: name, Channel: other(order.Channel)}
+		w.add(second)
+		second.At, second.Verb, second.Attempt = second.At+within(r, 0, 5*time.Second), Pays, 2
+		w.add(second)
+	}
+	return paid
+}
+
+// refunds draws how many refunds are asked for.
+func (w *Workload) refunds(r *rand.Rand) int { return max(0, r.IntN(6)-3) }
+
+func (w *Workload) add(op Operation) {
+	op.At = max(op.At, 0)
+	w.Operations = append(w.Operations, op)
 }
 
 func within(r *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from))).Round(time.Microsecond)
+}
+
+// other returns a channel that is not this one.
+func other(channel string) string {
+	i := slices.Index(channelNames, channel)
+	return channelNames[(i+1)%len(channelNames)]
 }
 
 // orderName returns A, B, ... Z, A1, B1, ...

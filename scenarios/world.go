@@ -1,15 +1,15 @@
 package scenarios
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"database/sql/driver"
-	"encoding/json"
+	"database/sql"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +17,7 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 	"github.com/tillstorm/tillstorm/system"
 	"github.com/tillstorm/tillstorm/system/channel"
+	"github.com/tillstorm/tillstorm/system/inventory"
 )
 
 // The zone of every clock on the wall. It is fixed, so that no zone database is read.
@@ -30,169 +31,165 @@ const (
 	signingKey = "a shared key of the simulated world"
 )
 
+// channelNames are the channels of a world, each of a personality of its own. They
+// are also the names of their nodes and of their ledgers.
+var channelNames = []string{"wechat", "alipay"}
+
+// personality returns how a channel behaves.
+func personality(name string) channel.Personality {
+	if name == "alipay" {
+		return channel.AlipayLike()
+	}
+	return channel.WechatLike()
+}
+
 // world is the system under test, in a simulated world.
 type world struct {
 	*sim.World
 	evidence *checker.Evidence
+	policy   Policy
 	window   time.Duration
 	orders   *sim.Database
-	ledger   *sim.Database
+	stock    *sim.Database
+	ledgers  map[string]*sim.Database
+	broker   *sim.Broker
+	leases   *sim.Leases
 	failed   error // the system could not be built: a mistake in the wiring
 }
 
-// build wires two shops over one database, a channel, and buyers.
+// build wires two shops over one database, a stock service, two channels, a broker,
+// a lease service, and buyers.
 func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
-	w := &world{World: sim.New(sim.Config{
-		Start: start, Arena: arena, Faults: f, Tape: c.tape,
-		Naming: sim.Naming{Request: nameRequest, Statement: statementKey(c.Workload)},
-	})}
-	w.window = cmp.Or(c.PayWindow, payWindow)
+	w := &world{World: sim.New(sim.Config{Start: start, Arena: arena, Faults: f, Tape: c.tape, Naming: naming(c.Workload)})}
+	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
 	w.evidence = checker.New(w.Trace())
-	var errOrders, errLedger error
-	w.orders, errOrders = w.Database("shop", sim.Schema{Name: "shop", Build: system.Migrate})
-	w.ledger, errLedger = w.Database("channel", sim.Schema{Name: "channel", Build: channel.Migrate})
-	if err := errors.Join(errOrders, errLedger); err != nil {
+	if c.Policy.LateSuccess == system.LateReinstate {
+		w.evidence.AllowReinstatement()
+	}
+	if err := w.openDatabases(); err != nil {
 		w.Close()
 		return nil, err
 	}
-	w.Node("channel", w.bootChannel)
+	w.broker, w.leases = w.Broker("broker"), w.Leases("leases")
+	w.leases.GrantAll = c.Policy.LeasesGrantAll
+	for _, name := range channelNames {
+		w.Node(name, w.bootChannel)
+	}
+	w.Node("stock", w.bootStock)
 	w.Host("shop", w.Node("shop-1", w.bootShop), w.Node("shop-2", w.bootShop))
 	w.Node("buyer", func(p *sim.Process) { startBuyers(p, c.Workload) })
 	return w, nil
 }
 
+func (w *world) openDatabases() error {
+	var errs []error
+	open := func(name string, build func(context.Context, *sql.DB) error) *sim.Database {
+		d, err := w.Database(name, sim.Schema{Name: name, Build: build})
+		errs = append(errs, err)
+		return d
+	}
+	w.orders = open("shop", system.Migrate)
+	w.stock = open("stock", buildStock)
+	w.ledgers = map[string]*sim.Database{}
+	for _, name := range channelNames {
+		w.ledgers[name] = open(name, channel.Migrate)
+	}
+	return errors.Join(errs...)
+}
+
+// buildStock puts the first stock in through the stock service itself.
+func buildStock(ctx context.Context, db *sql.DB) error {
+	if err := inventory.Migrate(ctx, db); err != nil {
+		return err
+	}
+	service, err := inventory.New(inventory.Env{DB: db, NewID: func() string { return "set-up" }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	for _, sku := range []string{"S1", "S2", "S3"} {
+		body := fmt.Sprintf(`{"sku":%q,"quantity":%d,"putNo":"first-%s"}`, sku, stock[sku], sku)
+		answer := httptest.NewRecorder()
+		service.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, "/stock", strings.NewReader(body)))
+		if answer.Code != http.StatusOK {
+			return fmt.Errorf("putting in stock of %s: %d %s", sku, answer.Code, answer.Body)
+		}
+	}
+	return nil
+}
+
 func (w *world) bootShop(p *sim.Process) {
 	db := p.OpenDB(w.orders, sim.DBOptions{Immediate: true})
-	shop, err := system.New(system.Config{
-		Instance: p.Name(), ChannelURL: "http://channel", NotifyURL: "http://shop/callback/pay",
+	config := system.Config{
+		Instance: p.Name(), StockURL: "http://stock", NotifyURL: "http://shop/callback/pay",
 		MerchantID: merchant, SigningKey: []byte(signingKey), PayWindow: w.window,
-	}, system.Env{Clock: p.Clock(), Loops: p, DB: db, HTTP: p.HTTPClient(), NewID: p.NewID, Log: p.Logger()})
-	if err != nil {
-		w.failed = err
-		return
+		ClosePolicy: w.policy.Close, LateSuccess: w.policy.LateSuccess, CloseBy: w.policy.CloseBy,
 	}
-	if err := system.Migrate(context.Background(), db); err != nil {
-		p.Logger().Error("migration failed", "error", err)
-		return
+	for _, name := range channelNames {
+		how := personality(name)
+		config.Channels = append(config.Channels, system.ChannelConfig{Name: name, URL: "http://" + name, Zone: how.Zone, AckBody: how.AckBody})
 	}
-	p.Serve(shop.Handler())
-	shop.Start()
+	shop, err := system.New(config, system.Env{
+		Clock: p.Clock(), Loops: p, DB: db, HTTP: p.HTTPClient(), NewID: p.NewID, Log: p.Logger(),
+		Broker: broker{p.Broker(w.broker)}, Leases: leases{p.Leases(w.leases)},
+	})
+	w.serve(p, err, func() error { return system.Migrate(context.Background(), db) }, func() {
+		p.Serve(shop.Handler())
+		shop.Start()
+	})
 }
 
 func (w *world) bootChannel(p *sim.Process) {
-	db := p.OpenDB(w.ledger, sim.DBOptions{Immediate: true})
-	bank, err := channel.New(channel.Config{SigningKey: []byte(signingKey)},
+	db := p.OpenDB(w.ledgers[p.Name()], sim.DBOptions{Immediate: true})
+	bank, err := channel.New(
+		channel.Config{Name: p.Name(), Personality: personality(p.Name()), SigningKey: []byte(signingKey)},
 		channel.Env{Clock: p.Clock(), Loops: p, DB: db, HTTP: p.HTTPClient(), NewID: p.NewID, Log: p.Logger()})
-	if err != nil {
-		w.failed = err
+	w.serve(p, err, func() error { return channel.Migrate(context.Background(), db) }, func() {
+		p.Serve(bank.Handler())
+		bank.Start()
+	})
+}
+
+func (w *world) bootStock(p *sim.Process) {
+	db := p.OpenDB(w.stock, sim.DBOptions{Immediate: true})
+	service, err := inventory.New(inventory.Env{DB: db, NewID: p.NewID, Log: p.Logger()})
+	w.serve(p, err, func() error { return inventory.Migrate(context.Background(), db) }, func() { p.Serve(service.Handler()) })
+}
+
+// serve migrates and serves, as a main function would. One that can't migrate ends,
+// and is started again.
+func (w *world) serve(p *sim.Process, made error, migrate func() error, serve func()) {
+	if made != nil {
+		w.failed = errors.Join(w.failed, made)
 		return
 	}
-	p.Serve(bank.Handler())
-	bank.Start()
+	if err := migrate(); err != nil {
+		panic(fmt.Sprintf("migration failed: %v", err))
+	}
+	serve()
 }
 
-// nameRequest names a request after what it is for, and keys it by the order.
-func nameRequest(r *http.Request, body []byte) (kind, key string) {
-	var about struct{ OrderNo, OutTradeNo string }
-	_ = json.Unmarshal(body, &about)
-	if key = about.OrderNo; key == "" {
-		key = orderOf(about.OutTradeNo)
-	}
-	switch path := r.URL.Path; {
-	case path == "/orders":
-		return "create", key
-	case path == "/callback/pay":
-		return "callback", key
-	case strings.HasPrefix(path, "/orders/"):
-		return "read", strings.TrimPrefix(path, "/orders/")
-	default:
-		return strings.TrimPrefix(path, "/"), key
-	}
+// Policy is how the shops are configured, as far as cases differ.
+type Policy struct {
+	Close       system.ClosePolicy
+	LateSuccess system.LateSuccess
+	CloseBy     []system.CloseBy // nil: all ways
+	// LeasesGrantAll makes the lease service grant everything to everyone.
+	LeasesGrantAll bool
 }
 
-// orderOf returns the order that an out-trade number belongs to.
-func orderOf(outTradeNo string) string {
-	order, _, _ := strings.Cut(outTradeNo, "-")
-	return order
-}
-
-// statementKey finds the order among a statement's arguments, as such or within an
-// out-trade number (A-1) or a transaction number (T-A-1-1).
-func statementKey(w Workload) func(string, []driver.NamedValue) string {
-	return func(_ string, args []driver.NamedValue) string {
-		for _, a := range args {
-			text, ok := a.Value.(string)
-			if !ok {
-				continue
-			}
-			if order := orderOf(strings.TrimPrefix(text, "T-")); w.Amounts[order] > 0 {
-				return order
-			}
-		}
-		return ""
+// drawPolicy draws a policy: mostly the default, sometimes each way to close alone
+// with the scan, and a lease service that cannot be relied on.
+func drawPolicy(seed uint64) Policy {
+	r := sim.Rand(seed, "policy", "")
+	p := Policy{Close: system.CloseAskFirst, LateSuccess: system.LateRefund}
+	if r.IntN(3) == 0 {
+		p.Close = system.CloseLocalOnly
 	}
-}
-
-// startBuyers starts one task for each operation.
-func startBuyers(p *sim.Process, w Workload) {
-	for _, op := range w.Operations {
-		p.Go(string(op.Verb)+"("+op.Order+")", func(ctx context.Context) {
-			if p.Clock().Sleep(ctx, op.At-p.Clock().Now().Sub(start)) != nil {
-				return
-			}
-			perform(ctx, p, w, op)
-		})
+	if r.IntN(6) == 0 {
+		p.LateSuccess = system.LateReinstate
 	}
-}
-
-const (
-	patience = 5 * time.Second // of a buyer with one request
-	tries    = 4
-)
-
-func perform(ctx context.Context, p *sim.Process, w Workload, op Operation) {
-	switch op.Verb {
-	case Reads:
-		request(ctx, p, http.MethodGet, "http://shop/orders/"+op.Order, nil)
-	case Creates:
-		insist(ctx, p, "http://shop/orders", map[string]any{"orderNo": op.Order, "amountCents": w.Amounts[op.Order]})
-	case Pays:
-		insist(ctx, p, "http://channel/pay", map[string]any{"outTradeNo": op.Order + "-1"})
-	}
-}
-
-// insist repeats a request, unchanged, until it gets a definite answer.
-func insist(ctx context.Context, p *sim.Process, url string, body any) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // a body of the harness's own
-	}
-	for try := range tries {
-		status := request(ctx, p, http.MethodPost, url, text)
-		if status != 0 && status < 500 && status != http.StatusAccepted {
-			return
-		}
-		if p.Clock().Sleep(ctx, time.Second<<try) != nil {
-			return
-		}
-	}
-}
-
-// request returns the answer's status, 0 if there is none.
-func request(ctx context.Context, p *sim.Process, method, url string, body []byte) int {
-	ctx, cancel := p.Clock().WithTimeout(ctx, patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
-	if err != nil {
-		panic(fmt.Sprintf("scenarios: %v", err)) // a URL of the harness's own
-	}
-	resp, err := p.HTTPClient().Do(r)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return 0
-	}
-	return resp.StatusCode
+	ways := [][]system.CloseBy{nil, nil, {system.CloseByScan}, {system.CloseByScan, system.CloseByMessage}, {system.CloseByScan, system.CloseByExpiry}}
+	p.CloseBy = slices.Clone(ways[r.IntN(len(ways))])
+	p.LeasesGrantAll = r.IntN(4) == 0
+	return p
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
@@ -281,9 +282,7 @@ func (h *heldAnswer) unfinished() bool {
 }
 
 func (h *heldAnswer) writeTo(w http.ResponseWriter) {
-	for name, values := range h.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), h.header)
 	w.WriteHeader(h.status)
 	_, _ = w.Write(h.body.Bytes()) // a client that has gone away asks again
 }

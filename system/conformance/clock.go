@@ -23,7 +23,7 @@ func (r *run) checkSleep() {
 	r.expect(passed >= r.Unit-r.Unit/1000, "slept %v, of which the clock shows %v", r.Unit, passed)
 	r.expect(r.Clock.Sleep(r.ctx, 0) == nil, "a sleep of nothing fails")
 
-	ended, cancel := context.WithCancel(r.ctx)
+	ended, cancel := r.Clock.WithTimeout(r.ctx, 1000*r.Unit)
 	cancel()
 	before = r.Clock.Now()
 	err := r.Clock.Sleep(ended, 100*r.Unit)
