@@ -38,6 +38,7 @@ func TestClosingAsksFirst(t *testing.T) {
 		{"paid, query lags", true, notPaid, nil, system.Created, "OPEN", true},
 		{"unknown trade", false, refuse(404, "TRADE_NOT_EXIST"), refuse(404, "TRADE_NOT_EXIST"), system.Closed, "CLOSED", true},
 		{"closed at the channel", false, notPaid, refuse(409, "ORDER_CLOSED"), system.Closed, "CLOSED", false},
+		{"closed at an alipay-like channel", false, notPaid, refuse(409, "TRADE_STATUS_ERROR"), system.Closed, "CLOSED", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t, func(c *system.Config) { c.CallTimeout = 50 * time.Millisecond })

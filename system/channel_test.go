@@ -47,3 +47,29 @@ func TestShopAndChannelTogether(t *testing.T) {
 	require.Equal(t, 200*time.Millisecond, time.Duration(order.PaidMs-order.CreatedMs)*time.Millisecond)
 	require.Equal(t, []string{"T-A1-1-1"}, f.column(`SELECT channel_txn FROM payment_records`))
 }
+
+// An alipay-like channel knows no trade before the buyer scans its code, so none can be closed there. The deadline that
+// it was told is what keeps a closed order from being paid for days.
+func TestUnscannedTradeEndsWithItsOrder(t *testing.T) {
+	w := newTown(t)
+	w.openBank("alipay", channel.AlipayLike())
+	w.url = w.start(w.cfg, nil, nil)
+	for _, no := range []string{"A1", "A2"} {
+		status, body := w.create(`{"orderNo":"` + no + `","amountCents":9900,"channel":"alipay"}`)
+		require.Equal(t, 201, status, body)
+	}
+	pay := func(no string) int {
+		reply, err := http.Post(w.urls["alipay"]+"/pay", "application/json", strings.NewReader(`{"outTradeNo":"`+no+`-1"}`))
+		require.NoError(t, err)
+		require.NoError(t, reply.Body.Close())
+		return reply.StatusCode
+	}
+	w.clock.advance(15*time.Minute - time.Millisecond)
+	require.Equal(t, 200, pay("A1"))
+	w.clock.advance(time.Millisecond)
+	require.Equal(t, 409, pay("A2"))
+	w.run("close-scan")
+	require.Equal(t, 409, pay("A2"))
+	require.Equal(t, system.Paid, w.order("A1").Status)
+	require.Equal(t, system.Closed, w.order("A2").Status)
+}

@@ -26,7 +26,8 @@ type prepayRequest struct {
 	OutTradeNo string `json:"outTradeNo"`
 	OrderNo    string `json:"orderNo"`
 	Money
-	NotifyURL string `json:"notifyUrl"`
+	NotifyURL    string `json:"notifyUrl"`
+	TimeExpireMs int64  `json:"timeExpireMs"` // the order's deadline: nobody begins to pay after it
 }
 
 type prepayAnswer struct {
@@ -35,15 +36,18 @@ type prepayAnswer struct {
 }
 
 // prepay opens the trade at the channel and returns the token that lets the buyer pay. It may be repeated: the same
-// number means the same trade. After an error the trade may be open or not.
+// number means the same trade. After an error the trade may be open or not. The channel keeps the order's deadline too,
+// by its own clock: a trade that we can't close, because it only comes into being when the buyer scans its code, isn't
+// payable for days. It shortens races; who began in time may still finish later.
 func (c channelClient) prepay(ctx context.Context, order Order) (string, error) {
 	var answer prepayAnswer
 	err := c.post(ctx, order.Channel, "/prepay", prepayRequest{
-		MerchantID: c.cfg.MerchantID,
-		OutTradeNo: order.OutTradeNo,
-		OrderNo:    order.OrderNo,
-		Money:      order.Money,
-		NotifyURL:  c.cfg.NotifyURL,
+		MerchantID:   c.cfg.MerchantID,
+		OutTradeNo:   order.OutTradeNo,
+		OrderNo:      order.OrderNo,
+		Money:        order.Money,
+		NotifyURL:    c.cfg.NotifyURL,
+		TimeExpireMs: order.DeadlineMs,
 	}, &answer)
 	if err != nil {
 		return "", err
@@ -74,7 +78,7 @@ func saysNoTrade(err error) bool {
 }
 func saysPaid(err error) bool { return refusedAs(err, "ORDERPAID", "TRADE_HAS_SUCCESS") }
 func saysOver(err error) bool {
-	return refusedAs(err, "ORDER_CLOSED", "ORDERCLOSED", "TRADE_HAS_CLOSE")
+	return refusedAs(err, "ORDER_CLOSED", "ORDERCLOSED", "TRADE_HAS_CLOSE", "TRADE_STATUS_ERROR")
 }
 
 // query asks how a trade stands. A trade that the channel doesn't know is an error that saysNoTrade.

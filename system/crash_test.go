@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -19,8 +18,9 @@ import (
 	"github.com/tillstorm/tillstorm/system"
 )
 
-// life is that of a process: it ends at the n-th point where the process touches the world, and then nothing that it
-// does has an effect any more.
+// life is that of a process: it ends after so many effects on the world, and then nothing that it does has an effect any
+// more. An effect is a statement outside a transaction, a commit, or a request sent. A death anywhere else, before a
+// read or within a transaction, leaves the same world as the one after the effect before it.
 type life struct {
 	mu   sync.Mutex
 	left int
@@ -28,75 +28,84 @@ type life struct {
 
 var errOver = errors.New("the process is dead")
 
-// step passes one point, or dies there.
-func (l *life) step() error {
+func (l *life) over() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.left--
 	if l.left <= 0 {
 		return errOver
 	}
 	return nil
 }
 
-// around does something between two points.
-func around[T any](l *life, do func() (T, error)) (T, error) {
+// effect does something that others can see, if the process is alive, and learns what came of it if it still is then.
+func effect[T any](l *life, do func() (T, error)) (T, error) {
 	var none T
-	if err := l.step(); err != nil {
+	if err := l.over(); err != nil {
 		return none, err
 	}
 	result, err := do()
-	if dead := l.step(); dead != nil {
-		return none, dead
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left--; l.left <= 0 {
+		return none, errOver
 	}
 	return result, err
 }
 
 // RoundTrip makes life a transport.
 func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
-	return around(l, func() (*http.Response, error) { return http.DefaultTransport.RoundTrip(r) })
+	return effect(l, func() (*http.Response, error) { return http.DefaultTransport.RoundTrip(r) })
 }
 
 // lifeConn is a connection of a life.
 type lifeConn struct {
 	*sqlite3.SQLiteConn
-	life *life
+	life   *life
+	inside bool // a transaction
 }
 
-func (c lifeConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return around(c.life, func() (driver.Result, error) { return c.SQLiteConn.ExecContext(ctx, query, args) })
+func (c *lifeConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	do := func() (driver.Result, error) { return c.SQLiteConn.ExecContext(ctx, query, args) }
+	if c.inside {
+		return do() // what it leaves is decided by the commit
+	}
+	return effect(c.life, do)
 }
 
-func (c lifeConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.life.step(); err != nil { // reading leaves nothing behind: one point is enough
+func (c *lifeConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.life.over(); err != nil {
 		return nil, err
 	}
 	return c.SQLiteConn.QueryContext(ctx, query, args)
 }
 
-func (c lifeConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
-	if err := c.life.step(); err != nil {
+func (c *lifeConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	if err := c.life.over(); err != nil {
 		return nil, err
 	}
 	tx, err := c.SQLiteConn.BeginTx(ctx, options)
-	return lifeTx{tx, c.life}, err
+	c.inside = err == nil
+	return lifeTx{tx, c}, err
 }
 
 type lifeTx struct {
 	driver.Tx
-	life *life
+	conn *lifeConn
 }
 
 // Commit of a dead process doesn't happen. One that dies right after it has committed.
 func (t lifeTx) Commit() error {
-	if err := t.life.step(); err != nil {
-		return errors.Join(err, t.Rollback())
+	t.conn.inside = false
+	if err := t.conn.life.over(); err != nil {
+		return errors.Join(err, t.Tx.Rollback())
 	}
-	err := t.Tx.Commit()
-	if dead := t.life.step(); dead != nil {
-		return dead
-	}
+	_, err := effect(t.conn.life, func() (struct{}, error) { return struct{}{}, t.Tx.Commit() })
 	return err
+}
+
+func (t lifeTx) Rollback() error {
+	t.conn.inside = false
+	return t.Tx.Rollback()
 }
 
 type lifeConnector struct {
@@ -109,10 +118,10 @@ func (c lifeConnector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lifeConn{conn.(*sqlite3.SQLiteConn), c.life}, nil
+	return &lifeConn{SQLiteConn: conn.(*sqlite3.SQLiteConn), life: c.life}, nil
 }
 
-// live starts an instance that dies at its n-th point.
+// live starts an instance that dies after its n-th effect.
 func (f *fixture) live(n int) *life {
 	f.Helper()
 	l := &life{left: n}
@@ -125,10 +134,15 @@ func (f *fixture) live(n int) *life {
 	})
 	require.NoError(f, err)
 	shop.Start()
-	server := httptest.NewServer(shop.Handler())
-	f.Cleanup(server.Close)
-	f.url = server.URL
+	f.url = serve(f.T, shop.Handler())
 	return l
+}
+
+// dieAnywhere lets try run once for each point at which a process may die, and once more for a process that lives: try
+// starts one by live(n) and reports whether it died.
+func dieAnywhere(try func(n int) (died bool)) {
+	for n := 1; try(n); n++ {
+	}
 }
 
 // buy pays a trade if the buyer can.
@@ -138,9 +152,9 @@ func (f *fixture) buy(channel, outTradeNo, txn string) {
 	}
 }
 
-// settle lets six hours pass.
+// settle lets time pass, six hours at most, until nothing is to be done any more.
 func (f *fixture) settle() {
-	for range 12 {
+	for n := 0; n < 12 && len(f.column(unsettled)) > 0; n++ {
 		f.relay()
 		for _, job := range []string{"close-scan", "pending-query", "refund-query", "outbox-relay"} {
 			f.run(job)
@@ -149,6 +163,12 @@ func (f *fixture) settle() {
 		f.clock.advance(30 * time.Minute)
 	}
 }
+
+const unsettled = `
+SELECT 'order ' || order_no FROM orders WHERE status IN ('CREATED', 'REFUNDING')
+UNION ALL SELECT 'attempt ' || out_trade_no FROM payment_orders WHERE state = 'OPEN' OR next_query_ms IS NOT NULL
+UNION ALL SELECT 'refund ' || refund_no FROM refunds WHERE next_query_ms IS NOT NULL
+UNION ALL SELECT kind || ' ' || message_key FROM outbox WHERE state <> 'DELIVERED'`
 
 // crashScripts are what people do, and how it ends, wherever the process dies meanwhile.
 var crashScripts = []struct {
@@ -217,12 +237,12 @@ var crashScripts = []struct {
 	}, "PAID", []string{"R-mock-T2 9900 surplus SUCCEEDED"}, "deduct"},
 }
 
-// A process may die at any point where it touches the world: what its successor makes of it is always the same.
+// A process may die at any point: what its successor makes of it is always the same.
 func TestCrashAnywhere(t *testing.T) {
 	for _, script := range crashScripts {
 		t.Run(script.name, func(t *testing.T) {
 			t.Parallel()
-			for n, died := 1, true; died; n++ {
+			dieAnywhere(func(n int) bool {
 				f := newFixture(t, func(c *system.Config) {
 					if script.change != nil {
 						script.change(c)
@@ -230,18 +250,17 @@ func TestCrashAnywhere(t *testing.T) {
 				})
 				process := f.live(n)
 				script.run(f)
-				died = process.left <= 0
+				died := process.over() != nil
 				f.loops.forget()
 				f.url = f.start(f.cfg, nil, nil)
 				script.run(f)
 				f.settle()
 
-				at := fmt.Sprintf("died at point %d", n)
+				at := fmt.Sprintf("died after effect %d", n)
 				require.Equal(t, []string{script.status}, f.column(`SELECT status FROM orders`), at)
 				require.Equal(t, script.refund, f.refunds(), at)
 				require.Len(t, f.bank.refunds, len(script.refund), at)
-				require.Empty(t, f.column(`SELECT kind || message_key FROM outbox WHERE state <> 'DELIVERED'`), at)
-				require.Empty(t, f.column(`SELECT out_trade_no FROM payment_orders WHERE state = 'OPEN' OR next_query_ms IS NOT NULL`), at)
+				require.Empty(t, f.column(unsettled), at)
 				require.Equal(t, f.column(`SELECT status FROM orders`), f.column(`SELECT to_status FROM order_status_log ORDER BY log_id DESC LIMIT 1`), at)
 				require.Empty(t, f.column(`SELECT kind || subject || detail FROM alerts`), at)
 				for _, movement := range []string{"deduct", "release"} {
@@ -249,7 +268,41 @@ func TestCrashAnywhere(t *testing.T) {
 					require.Equal(t, movement == script.stock, moved, "%s: %s", at, movement)
 				}
 				require.True(t, slices.IsSorted(f.column(`SELECT at_ms FROM order_status_log ORDER BY log_id`)), at)
-			}
+				return died
+			})
 		})
 	}
+}
+
+// Wherever a run of reconciliation dies, the next ones tell the same differences, each once, and nothing else.
+func TestReconcileDiesAnywhere(t *testing.T) {
+	t.Parallel()
+	dieAnywhere(func(n int) bool {
+		w := newTown(t)
+		w.buy("A")
+		w.buy("B")
+		w.refund("B", "F1", 500)
+		w.post(w.urls["mock"]+"/operator/bill-row", `{"action":"hide","reference":"T-B-1-1"}`)
+		w.byHand(`DELETE FROM payment_records WHERE order_no = 'A'`)
+		w.byHand(`DELETE FROM refunds`)
+		exec(t, w.stock, `DELETE FROM stock_journal WHERE order_no = 'B' AND movement = 'deduct'`)
+
+		w.at("2023-11-16 11:00:00")
+		healthy := w.loops.every["reconcile"]
+		process := w.live(n)
+		w.run("reconcile")
+		died := process.over() != nil
+		w.loops.every["reconcile"] = healthy
+		for _, later := range []string{"2023-11-16 12:00:00", "2023-11-17 03:00:00"} {
+			w.at(later)
+			w.run("reconcile")
+		}
+		w.url = w.start(w.cfg, nil, nil)
+		require.ElementsMatch(t, []string{
+			"record-missing mock/T-A-1-1 9900", "record-unbilled mock/T-B-1-1 9900",
+			"refund-missing mock/F1 500", "stock-mismatch B 9900",
+		}, w.alerts(), "died after effect %d", n)
+		require.Equal(t, []string{"CHECKED"}, w.column(`SELECT state FROM bill_days WHERE channel = 'mock' AND bill_day = '2023-11-15'`))
+		return died
+	})
 }

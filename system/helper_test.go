@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,15 +114,38 @@ func connectorTo(clock *clock, path string) connector {
 	}
 	return connector{
 		driver: &sqlite3.SQLiteDriver{ConnectHook: hook},
-		dsn:    "file:" + path + "?_txlock=immediate&_journal_mode=WAL&_busy_timeout=5000&_synchronous=OFF",
+		dsn:    "file:" + path + "?_txlock=immediate&_journal_mode=WAL&_busy_timeout=5000&_synchronous=OFF&_stmt_cache_size=50",
 	}
 }
 
-func openDB(t *testing.T, clock *clock, migrate func(context.Context, *sql.DB) error) *sql.DB {
+// fresh are empty databases of each schema, by the function that migrates them. Hundreds of tests begin with a copy.
+var fresh sync.Map
+
+type migration func(context.Context, *sql.DB) error
+
+// image is the file of an empty database.
+func (m migration) image(t *testing.T) []byte {
 	t.Helper()
-	db := sql.OpenDB(connectorTo(clock, filepath.Join(t.TempDir(), "test.db")))
+	key := reflect.ValueOf(m).Pointer()
+	if image, ok := fresh.Load(key); ok {
+		return image.([]byte)
+	}
+	path := filepath.Join(t.TempDir(), "fresh.db")
+	db := sql.OpenDB(connectorTo(newClock(), path))
+	require.NoError(t, m(t.Context(), db))
+	require.NoError(t, db.Close())
+	image, err := os.ReadFile(path)
+	require.NoError(t, err)
+	fresh.Store(key, image)
+	return image
+}
+
+func openDB(t *testing.T, clock *clock, migrate migration) *sql.DB {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "test.db")
+	require.NoError(t, os.WriteFile(path, migrate.image(t), 0o600))
+	db := sql.OpenDB(connectorTo(clock, path))
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	require.NoError(t, migrate(t.Context(), db))
 	return db
 }
 

@@ -1,6 +1,8 @@
 package system_test
 
 import (
+	"database/sql"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,8 +43,11 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 }
 
 func TestMigrateTwice(t *testing.T) {
-	db := openDB(t, newClock(), system.Migrate)
-	require.NoError(t, system.Migrate(t.Context(), db))
+	db := sql.OpenDB(connectorTo(newClock(), filepath.Join(t.TempDir(), "test.db")))
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	for range 2 {
+		require.NoError(t, system.Migrate(t.Context(), db))
+	}
 
 	_, err := db.ExecContext(t.Context(), "PRAGMA user_version = 99")
 	require.NoError(t, err)

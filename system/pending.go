@@ -80,7 +80,7 @@ func (s *Shop) queryAttempt(ctx context.Context, a dueAttempt) error {
 	case err != nil:
 		return err
 	case end == endMissing && a.watchEnded && !a.orderOpen:
-		end = endClosed // no prepay token of ours lives that long: nobody can pay it any more
+		end = endClosed // its time to be paid is long over: nobody can bring it into being any more
 	case end != endClosed && (end != endMissing || a.orderOpen):
 		return nil // paid is written down already; anything else isn't known for certain
 	}

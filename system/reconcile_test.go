@@ -45,7 +45,7 @@ func newTown(t *testing.T, change ...func(*system.Config)) *town {
 		StockURL: serve(t, store.Handler()), NotifyURL: door.URL + "/callback/pay", MerchantID: "M1", SigningKey: signingKey,
 	}
 	for _, name := range []string{"mock", "second"} {
-		w.openBank(name)
+		w.openBank(name, channel.Mock())
 	}
 	for _, c := range change {
 		c(&w.cfg)
@@ -61,8 +61,7 @@ func serve(t *testing.T, handler http.Handler) string {
 	return server.URL
 }
 
-func (w *town) openBank(name string) {
-	personality := channel.Mock()
+func (w *town) openBank(name string, personality channel.Personality) {
 	personality.Zone = shanghai
 	w.banks[name] = openDB(w.T, w.clock, channel.Migrate)
 	bank, err := channel.New(channel.Config{Name: name, SigningKey: signingKey, Personality: personality}, channel.Env{
@@ -70,7 +69,7 @@ func (w *town) openBank(name string) {
 	})
 	require.NoError(w, err)
 	w.urls[name] = serve(w.T, bank.Handler())
-	w.cfg.Channels = append(w.cfg.Channels, system.ChannelConfig{Name: name, URL: w.urls[name], Zone: shanghai})
+	w.cfg.Channels = append(w.cfg.Channels, system.ChannelConfig{Name: name, URL: w.urls[name], Zone: shanghai, AckBody: personality.AckBody})
 }
 
 // forward hands the channels' callbacks to the shop.
@@ -148,13 +147,14 @@ func (w *town) work() {
 	w.relay()
 }
 
-// until lets hours pass until the given time, in Shanghai, with everything running.
+// until lets time pass until the given one, in Shanghai, with everything running: every five hours, so that in some days
+// every hour of the day has its turn.
 func (w *town) until(local string) {
 	w.Helper()
 	end, err := time.ParseInLocation(time.DateTime, local, shanghai)
 	require.NoError(w, err)
 	for w.clock.Now().Before(end) {
-		next := w.clock.Now().Truncate(time.Hour).Add(time.Hour)
+		next := w.clock.Now().Truncate(time.Hour).Add(5 * time.Hour)
 		w.clock.ms.Store(min(next.UnixMilli(), end.UnixMilli()))
 		w.work()
 		w.run("reconcile")
