@@ -70,6 +70,8 @@ type Sweep struct {
 	For     time.Duration // stop taking new seeds after this; zero runs them all
 	// Progress, if set, is called now and then from one goroutine at a time.
 	Progress func(done, failed int)
+
+	adjust func(*Case) // changes each case, for tests of one policy
 }
 
 // recheckEvery is how often a seed is run twice, the second time in an arena of its
@@ -138,7 +140,7 @@ func (s Sweep) Run(ctx context.Context) (*Report, error) {
 	next := s.seeds(ctx)
 	for range s.Workers {
 		workers.Go(func() {
-			w := newWorker(s.Profile)
+			w := newWorker(s.Profile, s.adjust)
 			defer w.close()
 			for seed, ok := next(); ok; seed, ok = next() {
 				o, err := w.run(seed)
@@ -246,18 +248,22 @@ func (r *Report) Verdict() Verdict {
 // worker runs one seed after the other in one arena.
 type worker struct {
 	profile faults.Profile
+	adjust  func(*Case)
 	arena   *sim.Arena
 	watch   *watchdog
 }
 
-func newWorker(profile faults.Profile) *worker {
-	return &worker{profile: profile, arena: sim.NewArena(), watch: startWatchdog()}
+func newWorker(profile faults.Profile, adjust func(*Case)) *worker {
+	return &worker{profile: profile, adjust: adjust, arena: sim.NewArena(), watch: startWatchdog()}
 }
 
 func (w *worker) close() { w.watch.stop(); w.arena.Close() }
 
 func (w *worker) run(seed uint64) (outcome, error) {
 	c := Draw(seed, w.profile)
+	if w.adjust != nil {
+		w.adjust(&c)
+	}
 	r, err := Run(c, w.arena, w.watch.observe)
 	if err != nil {
 		return outcome{}, fmt.Errorf("seed %d: %w", seed, err)

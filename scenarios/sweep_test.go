@@ -11,12 +11,15 @@ import (
 
 	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/sim"
+	"github.com/tillstorm/tillstorm/system"
 )
 
 var (
 	seedFlag    = flag.String("seed", os.Getenv("TILLSTORM_SEED"), "the one seed that TestSweep runs")
 	seedsFlag   = flag.String("seeds", "1-60", "the seeds that TestSweep runs, A-B")
 	profileFlag = flag.String("profile", "storm", "the profile that TestSweep runs under")
+
+	policySeedsFlag = flag.String("policy-seeds", "1-15", "the seeds for each policy of TestSweepWithoutWhatNothingMayDependOn")
 )
 
 // TestSweep runs the seeds of -seed, -seeds or TILLSTORM_SEED. A failure tells
@@ -48,6 +51,27 @@ func storm(t *testing.T) faults.Profile {
 	profile, err := faults.ProfileNamed("storm")
 	require.NoError(t, err)
 	return profile
+}
+
+// Whatever only accelerates closing or shortens races may fail altogether, and all
+// properties still hold.
+func TestSweepWithoutWhatNothingMayDependOn(t *testing.T) {
+	for name, adjust := range map[string]func(*Case){
+		"leases granted to everyone": func(c *Case) { c.Policy.LeasesGrantAll = true },
+		"all delayed messages lost":  func(c *Case) { c.Policy.MessagesLost, c.Policy.CloseBy = true, nil },
+		"key expiry off":             func(c *Case) { c.Policy.CloseBy = []system.CloseBy{system.CloseByScan, system.CloseByMessage} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			seeds, err := ParseSeeds(*policySeedsFlag)
+			require.NoError(t, err)
+			report, err := Sweep{Seeds: seeds, Profile: storm(t), adjust: adjust}.Run(t.Context())
+			require.NoError(t, err)
+			for _, f := range report.Failures {
+				t.Errorf("%s", f.Text)
+			}
+			require.Equal(t, report.Seeds, report.Passed)
+		})
+	}
 }
 
 func TestSweepHashDependsOnSeedsAlone(t *testing.T) {

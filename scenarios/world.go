@@ -71,7 +71,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 		return nil, err
 	}
 	w.broker, w.leases = w.Broker("broker"), w.Leases("leases")
-	w.leases.GrantAll = c.Policy.LeasesGrantAll
+	w.broker.LoseAll, w.leases.GrantAll = c.Policy.MessagesLost, c.Policy.LeasesGrantAll
 	for _, name := range channelNames {
 		w.Node(name, w.bootChannel)
 	}
@@ -173,6 +173,8 @@ type Policy struct {
 	Close       system.ClosePolicy
 	LateSuccess system.LateSuccess
 	CloseBy     []system.CloseBy // nil: all ways
+	// MessagesLost makes the broker lose every message.
+	MessagesLost bool
 	// LeasesGrantAll makes the lease service grant everything to everyone.
 	LeasesGrantAll bool
 }
@@ -190,6 +192,7 @@ func drawPolicy(seed uint64) Policy {
 	}
 	ways := [][]system.CloseBy{nil, nil, {system.CloseByScan}, {system.CloseByScan, system.CloseByMessage}, {system.CloseByScan, system.CloseByExpiry}}
 	p.CloseBy = slices.Clone(ways[r.IntN(len(ways))])
+	p.MessagesLost = r.IntN(8) == 0
 	p.LeasesGrantAll = r.IntN(4) == 0
 	return p
 }

@@ -12,6 +12,9 @@ import (
 // one of them has handled it. It outlives the processes.
 type Broker struct {
 	Name string
+	// LoseAll makes it lose every message that it has taken, as a broker does that
+	// restarts with its delayed messages in memory.
+	LoseAll bool
 
 	w           *World
 	subscribers map[string][]subscriber // by topic
@@ -75,7 +78,7 @@ func (c BrokerClient) Publish(ctx context.Context, topic, key string, body []byt
 // accept keeps the message, or loses it.
 func (b *Broker) accept(m *Message, delay time.Duration) {
 	passage := b.w.passage(m)
-	if passage.Drop {
+	if passage.Drop || b.LoseAll {
 		b.w.trace.add(Record{At: b.w.now, Node: b.Name, Event: EventDrop, Op: m.Name(), Message: m})
 		return
 	}
