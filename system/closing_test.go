@@ -2,7 +2,6 @@ package system_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -49,40 +48,4 @@ func TestScanPassesWhatCannotBeClosed(t *testing.T) {
 	f.clock.advance(time.Hour)
 	f.scan()
 	require.Equal(t, []string{"A2", "A3"}, f.column(`SELECT order_no FROM orders WHERE status = 'CLOSED' ORDER BY order_no`))
-}
-
-// An idle job costs one look into an index.
-func TestJobsUseTheirIndexes(t *testing.T) {
-	f := newFixture(t)
-	for _, c := range []struct {
-		query, index string
-		args         []any
-	}{
-		{system.ListDueOrdersSQL, "SEARCH orders USING COVERING INDEX orders_by_deadline (status=? AND ", []any{0, "", 100}},
-		{system.ListDueMessagesSQL, "SEARCH outbox USING INDEX outbox_by_due (next_ms<?)", []any{100}},
-		{system.ListDueAttemptsSQL, "SEARCH p USING INDEX payment_orders_by_query (next_query_ms<?)", []any{100, 0}},
-		{system.ListDueRefundsSQL, "SEARCH refunds USING INDEX refunds_by_query (next_query_ms<?)", []any{100}},
-	} {
-		plan := f.plan(c.query, c.args...)
-		require.Contains(t, plan, c.index)
-		require.NotContains(t, plan, "TEMP B-TREE")
-		require.NotContains(t, plan, "SCAN o")
-	}
-}
-
-// plan is how SQLite would run a query.
-func (f *fixture) plan(query string, args ...any) string {
-	f.Helper()
-	rows, err := f.db.QueryContext(f.Context(), "EXPLAIN QUERY PLAN "+query, args...)
-	require.NoError(f, err)
-	defer rows.Close()
-	var plan strings.Builder
-	for rows.Next() {
-		var id, parent, unused int
-		var detail string
-		require.NoError(f, rows.Scan(&id, &parent, &unused, &detail))
-		plan.WriteString(detail + "\n")
-	}
-	require.NoError(f, rows.Err())
-	return plan.String()
 }

@@ -125,16 +125,9 @@ func (c lifeConnector) Connect(context.Context) (driver.Conn, error) {
 func (f *fixture) live(n int) *life {
 	f.Helper()
 	l := &life{left: n}
-	var path string
-	require.NoError(f, f.db.QueryRowContext(f.Context(), `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&path))
-	db := sql.OpenDB(lifeConnector{connectorTo(f.clock, path), l})
+	db := sql.OpenDB(lifeConnector{connectorTo(f.clock, f.path()), l})
 	f.Cleanup(func() { require.NoError(f, db.Close()) })
-	shop, err := system.New(f.cfg, system.Env{
-		Clock: f.clock, Loops: f.loops, DB: db, HTTP: &http.Client{Transport: l}, NewID: ids(), Log: quiet(),
-	})
-	require.NoError(f, err)
-	shop.Start()
-	f.url = serve(f.T, shop.Handler())
+	f.url = f.startOver(db, &http.Client{Transport: l})
 	return l
 }
 

@@ -188,15 +188,29 @@ func newFixture(t *testing.T, change ...func(*system.Config)) *fixture {
 // start starts an instance over the fixture's database and returns where it listens.
 func (f *fixture) start(cfg system.Config, broker system.Broker, leases system.Leases) string {
 	f.Helper()
-	shop, err := system.New(cfg, system.Env{
-		Clock: f.clock, Loops: f.loops, DB: f.db, HTTP: &http.Client{}, NewID: ids(), Log: quiet(),
-		Broker: broker, Leases: leases,
-	})
+	return f.startWith(cfg, system.Env{DB: f.db, HTTP: &http.Client{}, Broker: broker, Leases: leases})
+}
+
+// startOver starts an instance that reaches the database and the others in its own way.
+func (f *fixture) startOver(db *sql.DB, client *http.Client) string {
+	f.Helper()
+	return f.startWith(f.cfg, system.Env{DB: db, HTTP: client})
+}
+
+func (f *fixture) startWith(cfg system.Config, env system.Env) string {
+	f.Helper()
+	env.Clock, env.Loops, env.NewID, env.Log = f.clock, f.loops, ids(), quiet()
+	shop, err := system.New(cfg, env)
 	require.NoError(f, err)
 	shop.Start()
-	server := httptest.NewServer(shop.Handler())
-	f.Cleanup(server.Close)
-	return server.URL
+	return serve(f.T, shop.Handler())
+}
+
+// path is the file of the fixture's database.
+func (f *fixture) path() (path string) {
+	f.Helper()
+	require.NoError(f, f.db.QueryRowContext(f.Context(), `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&path))
+	return path
 }
 
 func (f *fixture) do(method, path, body string, header http.Header) (int, string) {

@@ -23,7 +23,11 @@ var machineStates = []struct {
 	{"created", func(f *fixture) { f.create(orderA1) }},
 	{"closed", func(f *fixture) { f.create(orderA1); f.clock.advance(15 * time.Minute); f.scan() }},
 	{"paid", func(f *fixture) { f.create(orderA1); f.callback(paidA1) }},
-	{"partly back", func(f *fixture) { f.create(orderA1); f.callback(paidA1); f.refund(`{"refundNo":"Q1","amountCents":100}`) }},
+	{"partly back", func(f *fixture) {
+		f.create(orderA1)
+		f.callback(paidA1)
+		f.refund(`{"refundNo":"Q1","amountCents":100}`)
+	}},
 	{"refunding", func(f *fixture) { f.create(orderA1); f.callback(paidA1); f.refund(`{"refundNo":"Q1"}`) }},
 	{"refund failed", func(f *fixture) {
 		f.create(orderA1)

@@ -1,15 +1,11 @@
 package system_test
 
 import (
-	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/tillstorm/tillstorm/system"
 )
 
 func TestMetrics(t *testing.T) {
@@ -60,34 +56,4 @@ func TestAlertsAreListedPageByPage(t *testing.T) {
 	require.Equal(t, "after_invalid", code(t, text))
 	_, text = f.do("GET", "/metrics", "", http.Header{})
 	require.Contains(t, text, `till_alerts{kind="record-missing"} 101`)
-}
-
-// What every hour's run asks is served by indexes.
-func TestChecksUseTheirIndexes(t *testing.T) {
-	f := newFixture(t)
-	for name, statement := range system.CheckStatements() {
-		t.Run(name, func(t *testing.T) {
-			rows, err := f.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, make([]any, parameters(statement))...)
-			require.NoError(t, err)
-			defer rows.Close()
-			var plan strings.Builder
-			for rows.Next() {
-				var id, parent, unused int
-				var detail string
-				require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
-				plan.WriteString(detail + "\n")
-			}
-			require.NoError(t, rows.Err())
-			require.NotRegexp(t, `SCAN [a-z]`, plan.String())
-			require.NotContains(t, plan.String(), "TEMP B-TREE")
-		})
-	}
-}
-
-// parameters is the highest number of a statement's ?1, ?2, ...
-func parameters(statement string) (highest int) {
-	for n := 1; strings.Contains(statement, fmt.Sprintf("?%d", n)); n++ {
-		highest = n
-	}
-	return highest
 }

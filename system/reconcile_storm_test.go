@@ -64,12 +64,7 @@ func newStorm(t *testing.T, seed uint64) *storm {
 			c.LateSuccess = system.LateReinstate
 		}
 	})
-	shop, err := system.New(s.cfg, system.Env{
-		Clock: s.clock, Loops: s.loops, DB: s.db, HTTP: &http.Client{Transport: s.flaky}, NewID: ids(), Log: quiet(),
-	})
-	require.NoError(t, err)
-	shop.Start()
-	s.url = serve(t, shop.Handler())
+	s.url = s.startOver(s.db, &http.Client{Transport: s.flaky})
 	return s
 }
 
