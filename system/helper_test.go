@@ -92,6 +92,13 @@ func (l *loops) next() func(context.Context) {
 	return run
 }
 
+// waiting is how much Go was given that hasn't run.
+func (l *loops) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.once)
+}
+
 // forget loses what Go was given, as a crash does.
 func (l *loops) forget() {
 	l.mu.Lock()

@@ -70,10 +70,19 @@ func (w *work) enqueue(ctx context.Context, m message) error {
 	return nil
 }
 
+// maxDispatched is how many messages an instance has on their way beside the relay. When thousands of orders are closed
+// while the stock service hangs, the others wait in the outbox, not in memory.
+const maxDispatched = 64
+
 // dispatch brings a committed message on its way at once, beside everything else. If that fails or this process dies,
 // the relay finds the message.
 func (s *Shop) dispatch(m message) {
+	if m.id != 0 && s.dispatched.Load() >= maxDispatched {
+		return
+	}
+	s.dispatched.Add(1)
 	s.env.Loops.Go("outbox("+m.key+")", func(ctx context.Context) {
+		defer s.dispatched.Add(-1)
 		if m.id != 0 {
 			s.relayMessage(ctx, m)
 			return
@@ -85,17 +94,26 @@ func (s *Shop) dispatch(m message) {
 	})
 }
 
-// relayOutbox is one run of the relay. Every instance may run it at any time: a message is delivered by whoever claims
-// it, and again when the claimant doesn't come back.
+// relayOutbox is one run of the relay. It goes on, batch by batch, until nothing is due: after an outage there may be
+// much. Every instance may run it at any time: a message is delivered by whoever claims it, and again when the claimant
+// doesn't come back.
 func (s *Shop) relayOutbox(ctx context.Context) {
 	ctx = withStalls(withTrace(ctx, s.env.NewID()))
-	due, err := s.listDueMessages(ctx)
-	if err != nil {
-		s.log(ctx).Error("outbox relay broke off", "error", err)
-		return
-	}
-	for _, m := range due {
-		s.relayMessage(ctx, m)
+	for {
+		due, err := s.listDueMessages(ctx)
+		if err != nil {
+			s.log(ctx).Error("outbox relay broke off", "error", err)
+			return
+		}
+		claims := 0
+		for _, m := range due {
+			if s.relayMessage(ctx, m) {
+				claims++
+			}
+		}
+		if len(due) < s.cfg.ScanBatch || claims == 0 { // others are at the rest, or the database fails
+			return
+		}
 	}
 }
 
@@ -105,7 +123,7 @@ WHERE state = 'PENDING' AND next_ms <= (SELECT db_now_ms())
 ORDER BY next_ms, message_id
 LIMIT ?1`
 
-// listDueMessages needs no paging: what is tried is due later, so the next run sees what this one left.
+// listDueMessages needs no paging: what is tried is due later, so the next look sees what this one left.
 func (s *Shop) listDueMessages(ctx context.Context) ([]message, error) {
 	rows, err := s.env.DB.QueryContext(ctx, listDueMessages, s.cfg.ScanBatch)
 	if err != nil {
@@ -129,23 +147,24 @@ UPDATE outbox SET tries = tries + 1, next_ms = db_now_ms() + ?3
 WHERE message_id = ?1 AND state = 'PENDING' AND tries = ?2`
 
 // relayMessage claims a message, delivers it, and only then writes down what came of it: who dies in between leaves it
-// to be delivered again.
-func (s *Shop) relayMessage(ctx context.Context, m message) {
+// to be delivered again. It reports false when another has claimed it.
+func (s *Shop) relayMessage(ctx context.Context, m message) (claimed bool) {
 	ctx = withTrace(ctx, m.trace)
 	// Until then a try that is alive has ended: it makes at most four calls.
 	patience := max(4*s.cfg.CallTimeout, backoff(firstRetry, m.tries+1))
 	claimed, err := sqldb.Changed(ctx, s.env.DB, claimMessage, m.id, m.tries, patience.Milliseconds())
 	if err != nil {
 		s.log(ctx).Error("claim failed", "kind", m.kind, "key", m.key, "error", err)
-		return
+		return false
 	}
 	if !claimed {
-		return
+		return false
 	}
 	m.tries++
 	if err := s.settleMessage(ctx, m, s.deliver(ctx, m)); err != nil {
 		s.log(ctx).Error("message not settled", "kind", m.kind, "key", m.key, "error", err)
 	}
+	return true
 }
 
 const (

@@ -76,12 +76,12 @@ func (r *watchedRows) Next(to []driver.Value) error {
 }
 
 // watched starts an instance over the fixture's database whose every statement is seen.
-func (f *fixture) watched() *seen {
+func (f *fixture) watched(client *http.Client) *seen {
 	f.Helper()
 	s := &seen{most: map[string]int{}}
 	db := sql.OpenDB(watch{connectorTo(f.clock, f.path()), s})
 	f.Cleanup(func() { require.NoError(f, db.Close()) })
-	f.url = f.startOver(db, &http.Client{})
+	f.url = f.startOver(db, client)
 	return s
 }
 
@@ -120,7 +120,7 @@ func nameOf(statement string) string {
 func TestEveryStatementUsesAnIndex(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, func(c *system.Config) { c.LateSuccess, c.ClosePolicy = system.LateReinstate, system.CloseLocalOnly })
-	seen := w.watched()
+	seen := w.watched(&http.Client{})
 	w.livelyDay()
 	w.do("POST", "/orders", `{"orderNo":"KEYED","amountCents":1}`, http.Header{"Idempotency-Key": {"K1"}})
 	for _, path := range []string{"/orders", "/orders/PAID", "/orders/PAID/log", "/orders/PARTLY/refunds", "/alerts", "/metrics"} {

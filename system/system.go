@@ -3,6 +3,7 @@ package system
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
 )
 
 // Shop is one instance of the service. Any number of them may share one order database; a Shop keeps nothing in memory
@@ -14,6 +15,8 @@ type Shop struct {
 	stock   stockClient
 	metrics *metrics
 	handler http.Handler
+
+	dispatched atomic.Int64 // messages on their way beside the relay
 }
 
 // New makes a shop over a migrated database. It starts nothing and touches nothing; the error says what is wrong with
