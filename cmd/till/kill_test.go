@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,6 +63,19 @@ func (s *storm) insist(start int, path, body string) bool {
 	return false
 }
 
+// kills is how many processes the test kills: a few, or TILL_KILLS=50 for the long form
+//
+//	TILL_KILLS=50 go test ./cmd/till -run TestKillUnderLoad -v
+func kills(t *testing.T) int {
+	text := os.Getenv("TILL_KILLS")
+	if text == "" {
+		return 4
+	}
+	kills, err := strconv.Atoi(text)
+	require.NoError(t, err, "TILL_KILLS")
+	return kills
+}
+
 func TestKillUnderLoadLosesNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	s := &storm{t: t, data: t.TempDir()}
@@ -68,11 +83,12 @@ func TestKillUnderLoadLosesNothingAcknowledged(t *testing.T) {
 		s.shops[n].Store(serveOn(t, s.data))
 	}
 	var buyers sync.WaitGroup
-	for buyer := range 4 {
+	for buyer := range 8 {
 		buyers.Go(func() { s.buy(buyer) })
 	}
-	for round := range 4 {
-		time.Sleep(400 * time.Millisecond)
+	for round := range kills(t) {
+		// Not in step with anything that the process does at regular times.
+		time.Sleep(150*time.Millisecond + time.Duration(round*37%100)*time.Millisecond)
 		require.Equal(t, -1, s.shops[round%2].Load().end(syscall.SIGKILL))
 		s.shops[round%2].Store(serveOn(t, s.data))
 	}
@@ -83,6 +99,8 @@ func TestKillUnderLoadLosesNothingAcknowledged(t *testing.T) {
 		require.Zero(t, s.shops[n].Load().end(syscall.SIGTERM))
 	}
 	s.check()
+	out, errors, code := output(t, "reconcile", "--data", s.data)
+	require.Zero(t, code, out+errors)
 }
 
 // check compares what was acknowledged with what the database has.
@@ -92,8 +110,8 @@ func (s *storm) check() {
 	defer db.Close()
 	require.NotEmpty(s.t, s.paid)
 	s.t.Logf("acknowledged: %d created, %d paid", len(s.created), len(s.paid))
-	statuses := s.pairs(db, `SELECT order_no, status FROM orders`)
-	records := s.pairs(db, `SELECT order_no, count(*) || disposition FROM payment_records GROUP BY order_no, disposition`)
+	statuses := pairs(s.t, db, `SELECT order_no, status FROM orders`)
+	records := pairs(s.t, db, `SELECT order_no, count(*) || disposition FROM payment_records GROUP BY order_no, disposition`)
 	for _, order := range s.created {
 		require.NotEmpty(s.t, statuses[order], "order %s was acknowledged and is lost", order)
 	}
@@ -101,23 +119,25 @@ func (s *storm) check() {
 		require.Equal(s.t, "PAID", statuses[order], "order %s", order)
 		require.Equal(s.t, "1applied", records[order], "order %s", order)
 	}
-	changes := s.pairs(db, `SELECT order_no, group_concat(to_status, ' ') FROM (SELECT * FROM order_status_log ORDER BY log_id) GROUP BY order_no`)
+	changes := pairs(s.t, db, `SELECT order_no, group_concat(to_status, ' ') FROM (SELECT * FROM order_status_log ORDER BY log_id) GROUP BY order_no`)
 	for order, status := range statuses {
 		require.Equal(s.t, strings.TrimSuffix("CREATED "+status, " CREATED"), changes[order], "order %s", order)
 	}
-	require.Equal(s.t, map[string]string{"ok": ""}, s.pairs(db, `SELECT integrity_check, '' FROM pragma_integrity_check`))
+	require.Equal(s.t, map[string]string{"ok": ""}, pairs(s.t, db, `SELECT integrity_check, '' FROM pragma_integrity_check`))
 }
 
-func (s *storm) pairs(db *sql.DB, query string) map[string]string {
+// pairs reads a query of two columns.
+func pairs(t *testing.T, db *sql.DB, query string) map[string]string {
+	t.Helper()
 	rows, err := db.Query(query)
-	require.NoError(s.t, err)
+	require.NoError(t, err)
 	defer rows.Close()
 	pairs := map[string]string{}
 	for rows.Next() {
 		var key, value string
-		require.NoError(s.t, rows.Scan(&key, &value))
+		require.NoError(t, rows.Scan(&key, &value))
 		pairs[key] = value
 	}
-	require.NoError(s.t, rows.Err())
+	require.NoError(t, rows.Err())
 	return pairs
 }
