@@ -115,7 +115,7 @@ func TestStormWithoutFalseAlerts(t *testing.T) {
 				s.step()
 			}
 			s.flaky.calm = true
-			s.until(s.clock.Now().In(shanghai).AddDate(0, 0, 4).Format(time.DateTime))
+			s.daysUntil(s.clock.Now().In(shanghai).AddDate(0, 0, 4).Format(time.DateTime))
 			require.Empty(t, s.alerts())
 			require.NotEmpty(t, s.column(`SELECT 1 FROM payment_records`))
 		})

@@ -147,14 +147,18 @@ func (w *town) work() {
 	w.relay()
 }
 
-// until lets time pass until the given one, in Shanghai, with everything running: every five hours, so that in some days
-// every hour of the day has its turn.
-func (w *town) until(local string) {
+// until lets time pass until the given one, in Shanghai, with everything running every hour.
+func (w *town) until(local string) { w.Helper(); w.pass(time.Hour, local) }
+
+// daysUntil does so every five hours: where many days pass, each hour of the day has its turn.
+func (w *town) daysUntil(local string) { w.Helper(); w.pass(5*time.Hour, local) }
+
+func (w *town) pass(step time.Duration, local string) {
 	w.Helper()
 	end, err := time.ParseInLocation(time.DateTime, local, shanghai)
 	require.NoError(w, err)
 	for w.clock.Now().Before(end) {
-		next := w.clock.Now().Truncate(time.Hour).Add(5 * time.Hour)
+		next := w.clock.Now().Truncate(time.Hour).Add(step)
 		w.clock.ms.Store(min(next.UnixMilli(), end.UnixMilli()))
 		w.work()
 		w.run("reconcile")
@@ -193,7 +197,7 @@ func TestNothingToReport(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newTown(t, func(c *system.Config) { c.LateSuccess, c.ClosePolicy = policy, system.CloseLocalOnly })
 			w.livelyDay()
-			w.until("2023-11-19 12:00:00")
+			w.daysUntil("2023-11-19 12:00:00")
 			require.Empty(t, w.alerts())
 			require.Equal(t, []string{"2023-11-15 CHECKED", "2023-11-16 CHECKED", "2023-11-17 CHECKED", "2023-11-18 FETCHED", "2023-11-19 WAITING"},
 				w.column(`SELECT bill_day || ' ' || state FROM bill_days WHERE channel = 'mock' ORDER BY bill_day`))
@@ -324,10 +328,10 @@ func TestEveryDifferenceIsTold(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTown(t)
 			w.livelyDay()
-			w.until("2023-11-15 18:00:00") // all is settled, and looked at
+			w.daysUntil("2023-11-15 18:00:00") // all is settled, and looked at
 			require.Empty(t, w.alerts())
 			c.wrong(w)
-			w.until("2023-11-19 12:00:00")
+			w.daysUntil("2023-11-19 12:00:00")
 			require.ElementsMatch(t, c.told, w.alerts())
 		})
 	}
