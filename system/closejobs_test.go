@@ -3,6 +3,7 @@ package system_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,13 +35,20 @@ type desk struct {
 	token    int64
 	refuse   string // names that begin so are taken
 	fails    bool
+	hangs    bool
+	asked    int
 	released []string
 	held     bool
 	keys     []string
 	expire   func(context.Context, string)
 }
 
-func (d *desk) Acquire(_ context.Context, name, owner string, _ time.Duration) (system.Lease, bool, error) {
+func (d *desk) Acquire(ctx context.Context, name, owner string, _ time.Duration) (system.Lease, bool, error) {
+	d.asked++
+	if d.hangs {
+		<-ctx.Done()
+		return system.Lease{}, false, ctx.Err()
+	}
 	if d.fails {
 		return system.Lease{}, false, errors.New("no leases today")
 	}
@@ -125,6 +133,22 @@ func TestScanWithLeases(t *testing.T) {
 			require.Len(t, c.leases.released, map[string]int{"granted": 2, "order taken": 1, "lost in mid-job": 1}[c.name])
 		})
 	}
+}
+
+// A lease service that hangs costs a scan three timeouts, not several for each order.
+func TestHangingLeasesHoldUpNoScan(t *testing.T) {
+	leases := &desk{hangs: true}
+	f := newFixture(t, func(c *system.Config) {
+		c.CallTimeout, c.CloseBy = 100*time.Millisecond, []system.CloseBy{system.CloseByScan}
+	})
+	f.url = f.start(f.cfg, nil, leases)
+	for n := range 9 {
+		f.create(fmt.Sprintf(`{"orderNo":"A%d","amountCents":9900}`, n))
+	}
+	f.clock.advance(15 * time.Minute)
+	f.scan()
+	require.Empty(t, f.column(`SELECT order_no FROM orders WHERE status <> 'CLOSED'`))
+	require.Equal(t, 3, leases.asked)
 }
 
 // Who has lost the lease without knowing is stopped by the fence, at the write.

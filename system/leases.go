@@ -15,16 +15,21 @@ func (s *Shop) lockOrder(ctx context.Context, orderNo string) (unlock func(), er
 	return func() { s.release(ctx, lease) }, nil
 }
 
+// leaseService is what a run of a job counts the stalls of the leases under.
+const leaseService = "leases"
+
 // acquire takes a lease if it is free. It returns nil and true where there is no lease to be had, from nobody: then
-// the database alone keeps the peace, as it does anyway.
+// the database alone keeps the peace, as it does anyway. A run of a job soon stops asking a service that hangs, or
+// each order would wait for it.
 func (s *Shop) acquire(ctx context.Context, name string) (*Lease, bool) {
-	if s.env.Leases == nil {
+	if s.env.Leases == nil || refuseStalled(ctx, leaseService) != nil {
 		return nil, true
 	}
 	ctx, cancel := s.env.Clock.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
 	lease, free, err := s.env.Leases.Acquire(ctx, name, s.cfg.Instance, s.cfg.LeaseTTL)
 	if err != nil {
+		noteStall(ctx, leaseService, err)
 		s.log(ctx).Warn("no lease", "name", name, "error", err)
 		return nil, true
 	}
@@ -32,25 +37,29 @@ func (s *Shop) acquire(ctx context.Context, name string) (*Lease, bool) {
 }
 
 func (s *Shop) release(ctx context.Context, lease *Lease) {
-	if lease == nil {
+	if lease == nil || refuseStalled(ctx, leaseService) != nil { // it ends by itself
 		return
 	}
 	ctx, cancel := s.env.Clock.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
 	if err := s.env.Leases.Release(ctx, *lease); err != nil {
-		s.log(ctx).Warn("lease not released", "name", lease.Name, "error", err) // it ends by itself
+		noteStall(ctx, leaseService, err)
+		s.log(ctx).Warn("lease not released", "name", lease.Name, "error", err)
 	}
 }
 
 // lost reports whether somebody else has the lease by now. If the service can't tell, the job goes on: the fence at its
 // writes is what counts.
 func (s *Shop) lost(ctx context.Context, lease *Lease) bool {
-	if lease == nil {
+	if lease == nil || refuseStalled(ctx, leaseService) != nil {
 		return false
 	}
 	ctx, cancel := s.env.Clock.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
 	held, err := s.env.Leases.Held(ctx, *lease)
+	if err != nil {
+		noteStall(ctx, leaseService, err)
+	}
 	return err == nil && !held
 }
 
