@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"database/sql"
 	_ "embed"
 	"fmt"
 	"net/http"
@@ -99,22 +100,16 @@ FROM alerts WHERE alert_id > ?1
 ORDER BY alert_id LIMIT ?2`
 
 func (s *Shop) listAlerts(ctx context.Context, after int64) (alertPage, error) {
-	page := alertPage{Alerts: []Alert{}}
-	rows, err := s.env.DB.QueryContext(ctx, listAlerts, after, alertsPerPage)
+	alerts, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (a Alert, err error) {
+		err = rows.Scan(&a.AlertID, &a.Kind, &a.Subject, &a.AmountCents, &a.Currency, &a.Detail, &a.TraceID, &a.RaisedMs)
+		return a, err
+	}, listAlerts, after, alertsPerPage)
 	if err != nil {
-		return page, fmt.Errorf("list alerts: %w", err)
+		return alertPage{}, fmt.Errorf("list alerts: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var a Alert
-		err := rows.Scan(&a.AlertID, &a.Kind, &a.Subject, &a.AmountCents, &a.Currency, &a.Detail, &a.TraceID, &a.RaisedMs)
-		if err != nil {
-			return page, fmt.Errorf("read alert: %w", err)
-		}
-		page.Alerts = append(page.Alerts, a)
+	page := alertPage{Alerts: alerts}
+	if len(alerts) == alertsPerPage {
+		page.Next = alerts[alertsPerPage-1].AlertID
 	}
-	if len(page.Alerts) == alertsPerPage {
-		page.Next = page.Alerts[alertsPerPage-1].AlertID
-	}
-	return page, rows.Err()
+	return page, nil
 }

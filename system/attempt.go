@@ -24,20 +24,14 @@ ORDER BY attempt`
 
 // listUnsettled lists the attempts of an order that may still be paid.
 func (s *Shop) listUnsettled(ctx context.Context, db sqldb.Querier, orderNo string) ([]attempt, error) {
-	rows, err := db.QueryContext(ctx, listUnsettled, orderNo)
+	attempts, err := readRows(ctx, db, func(rows *sql.Rows) (a attempt, err error) {
+		err = rows.Scan(&a.outTradeNo, &a.orderNo, &a.channel, &a.hasToken)
+		return a, err
+	}, listUnsettled, orderNo)
 	if err != nil {
 		return nil, fmt.Errorf("list attempts of order %s: %w", orderNo, err)
 	}
-	defer rows.Close()
-	var attempts []attempt
-	for rows.Next() {
-		var a attempt
-		if err := rows.Scan(&a.outTradeNo, &a.orderNo, &a.channel, &a.hasToken); err != nil {
-			return nil, fmt.Errorf("read attempt of order %s: %w", orderNo, err)
-		}
-		attempts = append(attempts, a)
-	}
-	return attempts, rows.Err()
+	return attempts, nil
 }
 
 // attemptEnd is what a channel says about an attempt.

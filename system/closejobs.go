@@ -69,20 +69,14 @@ ORDER BY deadline_ms, order_no
 LIMIT ?3`
 
 func (s *Shop) listDueOrders(ctx context.Context, after dueOrder) ([]dueOrder, error) {
-	rows, err := s.env.DB.QueryContext(ctx, listDueOrders, after.deadlineMs, after.orderNo, s.cfg.ScanBatch)
+	batch, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (due dueOrder, err error) {
+		err = rows.Scan(&due.deadlineMs, &due.orderNo)
+		return due, err
+	}, listDueOrders, after.deadlineMs, after.orderNo, s.cfg.ScanBatch)
 	if err != nil {
 		return nil, fmt.Errorf("list due orders: %w", err)
 	}
-	defer rows.Close()
-	var batch []dueOrder
-	for rows.Next() {
-		var due dueOrder
-		if err := rows.Scan(&due.deadlineMs, &due.orderNo); err != nil {
-			return nil, fmt.Errorf("read due order: %w", err)
-		}
-		batch = append(batch, due)
-	}
-	return batch, rows.Err()
+	return batch, nil
 }
 
 func (s *Shop) closesByMessage() bool { return s.env.Broker != nil && s.cfg.closesBy(CloseByMessage) }

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -41,20 +42,14 @@ WHERE order_no = ?1
 ORDER BY log_id`
 
 func (s *Shop) readStatusLog(ctx context.Context, orderNo string) ([]StatusEntry, error) {
-	rows, err := s.env.DB.QueryContext(ctx, readStatusLog, orderNo)
+	entries, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (e StatusEntry, err error) {
+		err = rows.Scan(&e.From, &e.To, &e.Cause, &e.TraceID, &e.AtMs)
+		return e, err
+	}, readStatusLog, orderNo)
 	if err != nil {
 		return nil, fmt.Errorf("read log of order %s: %w", orderNo, err)
 	}
-	defer rows.Close()
-	var entries []StatusEntry
-	for rows.Next() {
-		var e StatusEntry
-		if err := rows.Scan(&e.From, &e.To, &e.Cause, &e.TraceID, &e.AtMs); err != nil {
-			return nil, fmt.Errorf("read log of order %s: %w", orderNo, err)
-		}
-		entries = append(entries, e)
-	}
-	return entries, rows.Err()
+	return entries, nil
 }
 
 // OrderSummary is an order in a list.
@@ -103,21 +98,16 @@ ORDER BY order_no
 LIMIT ?2`
 
 func (s *Shop) listOrders(ctx context.Context, after string, limit int) (orderPage, error) {
-	page := orderPage{Orders: []OrderSummary{}}
-	rows, err := s.env.DB.QueryContext(ctx, listOrders, after, limit)
+	orders, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (o OrderSummary, err error) {
+		err = rows.Scan(&o.OrderNo, &o.Status, &o.AmountCents, &o.Currency, &o.CreatedMs)
+		return o, err
+	}, listOrders, after, limit)
 	if err != nil {
-		return page, fmt.Errorf("list orders: %w", err)
+		return orderPage{}, fmt.Errorf("list orders: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var o OrderSummary
-		if err := rows.Scan(&o.OrderNo, &o.Status, &o.AmountCents, &o.Currency, &o.CreatedMs); err != nil {
-			return page, fmt.Errorf("read order of list: %w", err)
-		}
-		page.Orders = append(page.Orders, o)
+	page := orderPage{Orders: orders}
+	if len(orders) == limit {
+		page.Next = orders[limit-1].OrderNo
 	}
-	if len(page.Orders) == limit {
-		page.Next = page.Orders[limit-1].OrderNo
-	}
-	return page, rows.Err()
+	return page, nil
 }

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -94,25 +95,20 @@ func (s *Shop) dispatch(m message) {
 	})
 }
 
-// relayOutbox is one run of the relay. It goes on, batch by batch, until nothing is due: after an outage there may be
-// much. Every instance may run it at any time: a message is delivered by whoever claims it, and again when the claimant
-// doesn't come back.
+// relayOutbox is one run of the relay. After an outage there may be much to deliver: while all goes well it goes on, batch
+// by batch, until nothing is due. Every instance may run it at any time: a message is delivered by whoever claims it, and
+// again when the claimant doesn't come back.
 func (s *Shop) relayOutbox(ctx context.Context) {
 	ctx = withStalls(withTrace(ctx, s.env.NewID()))
-	for {
+	for more := true; more; {
 		due, err := s.listDueMessages(ctx)
 		if err != nil {
 			s.log(ctx).Error("outbox relay broke off", "error", err)
 			return
 		}
-		claims := 0
+		more = len(due) == s.cfg.ScanBatch
 		for _, m := range due {
-			if s.relayMessage(ctx, m) {
-				claims++
-			}
-		}
-		if len(due) < s.cfg.ScanBatch || claims == 0 { // others are at the rest, or the database fails
-			return
+			more = s.relayMessage(ctx, m) && more
 		}
 	}
 }
@@ -125,20 +121,14 @@ LIMIT ?1`
 
 // listDueMessages needs no paging: what is tried is due later, so the next look sees what this one left.
 func (s *Shop) listDueMessages(ctx context.Context) ([]message, error) {
-	rows, err := s.env.DB.QueryContext(ctx, listDueMessages, s.cfg.ScanBatch)
+	due, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (m message, err error) {
+		err = rows.Scan(&m.id, &m.kind, &m.key, &m.body, &m.trace, &m.tries)
+		return m, err
+	}, listDueMessages, s.cfg.ScanBatch)
 	if err != nil {
 		return nil, fmt.Errorf("list due messages: %w", err)
 	}
-	defer rows.Close()
-	var due []message
-	for rows.Next() {
-		var m message
-		if err := rows.Scan(&m.id, &m.kind, &m.key, &m.body, &m.trace, &m.tries); err != nil {
-			return nil, fmt.Errorf("read due message: %w", err)
-		}
-		due = append(due, m)
-	}
-	return due, rows.Err()
+	return due, nil
 }
 
 // The count of tries in the condition lets only one of several relays try.
@@ -147,8 +137,8 @@ UPDATE outbox SET tries = tries + 1, next_ms = db_now_ms() + ?3
 WHERE message_id = ?1 AND state = 'PENDING' AND tries = ?2`
 
 // relayMessage claims a message, delivers it, and only then writes down what came of it: who dies in between leaves it
-// to be delivered again. It reports false when another has claimed it.
-func (s *Shop) relayMessage(ctx context.Context, m message) (claimed bool) {
+// to be delivered again. It reports false when it has failed; a message that another has claimed is no failure.
+func (s *Shop) relayMessage(ctx context.Context, m message) (ok bool) {
 	ctx = withTrace(ctx, m.trace)
 	// Until then a try that is alive has ended: it makes at most four calls.
 	patience := max(4*s.cfg.CallTimeout, backoff(firstRetry, m.tries+1))
@@ -158,13 +148,15 @@ func (s *Shop) relayMessage(ctx context.Context, m message) (claimed bool) {
 		return false
 	}
 	if !claimed {
-		return false
+		return true
 	}
 	m.tries++
-	if err := s.settleMessage(ctx, m, s.deliver(ctx, m)); err != nil {
+	failure := s.deliver(ctx, m)
+	if err := s.settleMessage(ctx, m, failure); err != nil {
 		s.log(ctx).Error("message not settled", "kind", m.kind, "key", m.key, "error", err)
+		return false
 	}
-	return true
+	return failure == nil
 }
 
 const (

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"github.com/tillstorm/tillstorm/system/sqldb"
@@ -41,21 +42,14 @@ LIMIT ?1`
 
 // listDueAttempts needs no paging: what is asked is due later, so the next run sees what this one left.
 func (s *Shop) listDueAttempts(ctx context.Context) ([]dueAttempt, error) {
-	rows, err := s.env.DB.QueryContext(ctx, listDueAttempts, s.cfg.ScanBatch, s.cfg.WatchFor.Milliseconds())
+	due, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (a dueAttempt, err error) {
+		err = rows.Scan(&a.outTradeNo, &a.orderNo, &a.channel, &a.hasToken, &a.tries, &a.orderOpen, &a.watchEnded)
+		return a, err
+	}, listDueAttempts, s.cfg.ScanBatch, s.cfg.WatchFor.Milliseconds())
 	if err != nil {
 		return nil, fmt.Errorf("list due attempts: %w", err)
 	}
-	defer rows.Close()
-	var due []dueAttempt
-	for rows.Next() {
-		var a dueAttempt
-		err := rows.Scan(&a.outTradeNo, &a.orderNo, &a.channel, &a.hasToken, &a.tries, &a.orderOpen, &a.watchEnded)
-		if err != nil {
-			return nil, fmt.Errorf("read due attempt: %w", err)
-		}
-		due = append(due, a)
-	}
-	return due, rows.Err()
+	return due, nil
 }
 
 // The count of tries in the condition lets only one of several instances ask.

@@ -2,7 +2,6 @@ package system
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -105,24 +104,6 @@ func (s *Shop) report(ctx context.Context, gaps []alert) error {
 }
 
 func inWords(m Money) string { return fmt.Sprintf("%d cents %s", m.AmountCents, m.Currency) }
-
-// readRows reads a query's rows whole.
-func readRows[T any](ctx context.Context, db sqldb.Querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var values []T
-	for rows.Next() {
-		value, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, value)
-	}
-	return values, rows.Err()
-}
 
 // gapOf makes an alert about money.
 func gapOf(kind, subject string, m Money, format string, args ...any) alert {

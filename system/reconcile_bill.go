@@ -108,7 +108,8 @@ func (s *Shop) openFirstDays(ctx context.Context) error {
 		ms      int64
 	}
 	channels, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (f first, err error) {
-		return f, rows.Scan(&f.channel, &f.ms)
+		err = rows.Scan(&f.channel, &f.ms)
+		return f, err
 	}, listNewChannels, names)
 	if err != nil {
 		return fmt.Errorf("list new channels: %w", err)
@@ -152,7 +153,8 @@ func (s *Shop) listDueDays(ctx context.Context) ([]billDay, error) {
 		return nil, err
 	}
 	due, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (d billDay, err error) {
-		return d, rows.Scan(&d.channel, &d.day, &d.startMs, &d.endMs, &d.state, &d.place, &d.rowCount, &d.tries, &d.nextMs, &d.nowMs)
+		err = rows.Scan(&d.channel, &d.day, &d.startMs, &d.endMs, &d.state, &d.place, &d.rowCount, &d.tries, &d.nextMs, &d.nowMs)
+		return d, err
 	}, listDueDays, names)
 	if err != nil {
 		return nil, fmt.Errorf("list due days: %w", err)

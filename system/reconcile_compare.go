@@ -196,7 +196,8 @@ func (s *Shop) findUnbilled(ctx context.Context, d billDay) error {
 
 func (s *Shop) findUnbilledOf(ctx context.Context, d billDay, query, kind, what string) error {
 	scan := func(rows *sql.Rows) (u unbilled, err error) {
-		return u, rows.Scan(&u.atMs, &u.number, &u.orderNo, &u.AmountCents, &u.Currency)
+		err = rows.Scan(&u.atMs, &u.number, &u.orderNo, &u.AmountCents, &u.Currency)
+		return u, err
 	}
 	place := unbilled{atMs: d.startMs - clockGrace.Milliseconds()}
 	untilMs := d.endMs - clockGrace.Milliseconds()

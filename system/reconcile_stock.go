@@ -233,7 +233,8 @@ SELECT db_now_ms() - ` + messageGrace
 // pending, may be still on its way to its order, or back.
 func (s *Shop) judgeStrangers(ctx context.Context, journal map[string]stockMoves, known map[string]bool) ([]alert, error) {
 	inFlight, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (number string, err error) {
-		return number, rows.Scan(&number)
+		err = rows.Scan(&number)
+		return number, err
 	}, listStockInFlight)
 	if err != nil {
 		return nil, fmt.Errorf("list messages about stock: %w", err)

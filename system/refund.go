@@ -106,20 +106,11 @@ func readRefund(ctx context.Context, db sqldb.Querier, refundNo string) (Refund,
 }
 
 func readRefunds(ctx context.Context, db sqldb.Querier, query, key string) ([]Refund, error) {
-	rows, err := db.QueryContext(ctx, query, key)
+	found, err := readRows(ctx, db, scanRefund, query, key)
 	if err != nil {
 		return nil, fmt.Errorf("read refunds of %s: %w", key, err)
 	}
-	defer rows.Close()
-	found := []Refund{}
-	for rows.Next() {
-		r, err := scanRefund(rows)
-		if err != nil {
-			return nil, fmt.Errorf("read refund of %s: %w", key, err)
-		}
-		found = append(found, r)
-	}
-	return found, rows.Err()
+	return found, nil
 }
 
 func scanRefund(rows *sql.Rows) (r Refund, err error) {
@@ -228,20 +219,14 @@ func (s *Shop) queryRefunds(ctx context.Context) {
 
 // listDueRefunds needs no paging: what is asked is due later, so the next run sees what this one left.
 func (s *Shop) listDueRefunds(ctx context.Context) ([]dueRefund, error) {
-	rows, err := s.env.DB.QueryContext(ctx, listDueRefunds, s.cfg.ScanBatch)
+	due, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (d dueRefund, err error) {
+		err = rows.Scan(&d.refundNo, &d.tries, &d.state)
+		return d, err
+	}, listDueRefunds, s.cfg.ScanBatch)
 	if err != nil {
 		return nil, fmt.Errorf("list due refunds: %w", err)
 	}
-	defer rows.Close()
-	var due []dueRefund
-	for rows.Next() {
-		var d dueRefund
-		if err := rows.Scan(&d.refundNo, &d.tries, &d.state); err != nil {
-			return nil, fmt.Errorf("read due refund: %w", err)
-		}
-		due = append(due, d)
-	}
-	return due, rows.Err()
+	return due, nil
 }
 
 const claimRefundQuery = `-- name: ClaimRefundQuery

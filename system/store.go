@@ -111,3 +111,21 @@ func logStatus(ctx context.Context, tx *sql.Tx, c statusChange) error {
 	}
 	return nil
 }
+
+// readRows reads a query's rows whole; none are an empty list, as JSON has it too.
+func readRows[T any](ctx context.Context, db sqldb.Querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	values := []T{}
+	for rows.Next() {
+		value, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return values, rows.Err()
+}
