@@ -3,6 +3,7 @@ package sim_test
 import (
 	"context"
 	"database/sql"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -127,6 +128,8 @@ func memory() int {
 	return resident * os.Getpagesize() >> 20
 }
 
+var worldsFlag = flag.Int("worlds", 300, "how many worlds TestWorldsLeaveNothingBehind runs")
+
 // Trap 11: goroutines and memory stay flat.
 func TestWorldsLeaveNothingBehind(t *testing.T) {
 	arena := sim.NewArena()
@@ -158,10 +161,7 @@ func TestWorldsLeaveNothingBehind(t *testing.T) {
 		})
 		w.Run(20 * time.Second)
 	}
-	worlds := 300
-	if testing.Short() {
-		worlds = 100
-	}
+	worlds := *worldsFlag
 	for range worlds / 3 {
 		one()
 	}
