@@ -39,8 +39,9 @@ type Profile struct {
 	Crash   Rate
 	Restart Range
 	// Stall is the chance of being held up at a step: up to longer than the
-	// clients' patience and than the distance of two scans.
-	Stall    Rate
+	// clients' patience and than the distance of two scans. Each seed draws one of
+	// the rates: where much is held up, races are many but few things get far.
+	Stall    []Rate
 	StallFor Range
 	// Drop is the chance of a message to be lost.
 	Drop Rate
@@ -58,7 +59,7 @@ func Profiles() []Profile {
 	storm := Profile{
 		Name:  "storm",
 		Crash: Rate{1, 400}, Restart: Range{10 * time.Millisecond, time.Minute},
-		Stall: Rate{1, 60}, StallFor: Range{100 * time.Microsecond, 20 * time.Second},
+		Stall: []Rate{{1, 100}, {1, 40}, {1, 15}}, StallFor: Range{100 * time.Microsecond, 20 * time.Second},
 		Drop:  Rate{1, 25},
 		Delay: Rate{1, 4}, DelayFor: Range{100 * time.Microsecond, 4 * time.Minute},
 		Duplicate: Rate{1, 12}, DuplicateAfter: Range{10 * time.Microsecond, time.Minute},
@@ -95,13 +96,23 @@ func (s *Storm) Step(step sim.Step) (strike sim.Strike) {
 		return strike
 	}
 	p, name := &s.Profile, step.Hash()
-	if p.Stall.hit(sim.Draw(s.Seed, "stall", name)) {
+	if s.stalls(name) {
 		s.strike(&step, &strike, Perturbation{Stall, step.Name(), p.StallFor.draw(sim.Draw(s.Seed, "stall for", name))})
 	}
 	if p.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash != nil && s.MayCrash(step.Node) {
 		s.strike(&step, &strike, Perturbation{Crash, step.Name(), p.Restart.draw(sim.Draw(s.Seed, "restart", name))})
 	}
 	return strike
+}
+
+// stalls says whether the task is held up at the step.
+func (s *Storm) stalls(name uint64) bool {
+	rates := s.Profile.Stall
+	if len(rates) == 0 {
+		return false
+	}
+	rate := rates[sim.Draw(s.Seed, "stall rate", 0)%uint64(len(rates))]
+	return rate.hit(sim.Draw(s.Seed, "stall", name))
 }
 
 // Message implements sim.Faults.
@@ -129,7 +140,7 @@ func (s *Storm) Armed(step sim.Step) bool {
 		return false
 	}
 	name := step.Hash()
-	return s.Profile.Stall.hit(sim.Draw(s.Seed, "stall", name)) ||
+	return s.stalls(name) ||
 		s.Profile.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash(step.Node)
 }
 

@@ -20,7 +20,7 @@ import (
 func rates() Profile {
 	short := Range{time.Millisecond, time.Second}
 	return Profile{
-		Name: "test", Crash: Rate{1, 20}, Restart: Range{10 * time.Millisecond, time.Minute}, Stall: Rate{1, 5}, StallFor: short,
+		Name: "test", Crash: Rate{1, 20}, Restart: Range{10 * time.Millisecond, time.Minute}, Stall: []Rate{{1, 5}}, StallFor: short,
 		Drop: Rate{1, 10}, Delay: Rate{2, 7}, DelayFor: short, Duplicate: Rate{1, 8}, DuplicateAfter: short,
 	}
 }
@@ -113,7 +113,7 @@ func TestStormHitsItsRates(t *testing.T) {
 		}
 	}
 	p, all := rates(), 4*len(messages)
-	near(t, p.Stall, count[Stall], 4*len(steps))
+	near(t, p.Stall[0], count[Stall], 4*len(steps))
 	near(t, p.Crash, count[Crash], 4*len(steps)/2) // the buyer is spared
 	near(t, p.Drop, count[Drop], all)
 	near(t, Rate{p.Delay.N * 9, p.Delay.Of * 10}, count[Delay], all)               // a lost message is not late
@@ -151,7 +151,7 @@ func TestStormDependsOnSeedAndNameAlone(t *testing.T) {
 
 	// One profile's rate changes nothing of what another kind does.
 	calmer := newStorm(7)
-	calmer.Profile.Stall, calmer.Profile.Delay = Rate{}, Rate{}
+	calmer.Profile.Stall, calmer.Profile.Delay = nil, Rate{}
 	assert.Equal(t, without(plan, Stall, Delay), storms(calmer, steps, messages))
 }
 
@@ -171,7 +171,7 @@ func TestStormStopsAtUntil(t *testing.T) {
 	steps, messages := someSteps(), someMessages()
 	s := newStorm(1)
 	always := Rate{1, 1}
-	s.Profile.Crash, s.Profile.Stall, s.Profile.Drop = always, always, always
+	s.Profile.Crash, s.Profile.Stall, s.Profile.Drop = always, []Rate{always}, always
 	step, message := steps[0], *messages[0]
 	step.Node = "shop-1"
 	for _, one := range []struct {
@@ -338,4 +338,18 @@ func TestScriptFiresWhatMatchesAndReportsTheRest(t *testing.T) {
 		{plan[0], step.At}, {plan[1], step.At}, {plan[5], 0}, {plan[6], 0}, {plan[7], 0}, {plan[8], 0},
 	}, s.Fired())
 	assert.Empty(t, NewScript(nil).Unreached())
+}
+
+// Each seed draws one of the profile's rates of stalls.
+func TestStormDrawsItsStallRate(t *testing.T) {
+	often := 0
+	for seed := range uint64(300) {
+		s := Storm{Profile: Profile{Stall: []Rate{{0, 1}, {1, 1}}}, Seed: seed}
+		first := s.stalls(1)
+		assert.Equal(t, first, s.stalls(2), "one rate for a seed")
+		if first {
+			often++
+		}
+	}
+	assert.InDelta(t, 150, often, 40)
 }

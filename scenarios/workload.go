@@ -79,8 +79,8 @@ func (w *Workload) drawOrder(name string, order *Order, r *rand.Rand) {
 		w.add(Operation{At: created + within(r, 0, 3*time.Second), Verb: Creates, Order: name})
 	}
 	paid := w.drawPayment(name, order, created, r)
-	if r.IntN(8) == 0 {
-		w.add(Operation{At: paid + within(r, -2*time.Second, 2*time.Second), Verb: Cancels, Order: name})
+	if r.IntN(5) == 0 {
+		w.add(Operation{At: paid + within(r, -time.Second, 1500*time.Millisecond), Verb: Cancels, Order: name})
 	}
 	for range w.refunds(r) {
 		cents := 1 + r.Int64N(order.Cents)
@@ -103,7 +103,9 @@ func (w *Workload) drawPayment(name string, order *Order, created time.Duration,
 	switch r.IntN(6) {
 	case 0: // never pays
 		return created + payWindow
-	case 1, 2:
+	case 1: // races the closing
+		paid = created + payWindow + within(r, -1500*time.Millisecond, 500*time.Millisecond)
+	case 2:
 		paid = created + payWindow + within(r, -3*time.Second, 15*time.Second)
 	case 3:
 		paid = created + within(r, 0, payWindow+time.Minute)

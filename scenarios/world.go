@@ -184,7 +184,7 @@ type Policy struct {
 func drawPolicy(seed uint64) Policy {
 	r := sim.Rand(seed, "policy", "")
 	p := Policy{Close: system.CloseAskFirst, LateSuccess: system.LateRefund}
-	if r.IntN(3) == 0 {
+	if r.IntN(2) == 0 {
 		p.Close = system.CloseLocalOnly
 	}
 	if r.IntN(6) == 0 {
