@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -88,6 +89,9 @@ func (c *Change) String() string {
 		switch v := v.(type) {
 		case nil:
 		case string:
+			if strings.ContainsAny(v, "\n\r") {
+				v = strconv.Quote(v)
+			}
 			if v != "" {
 				fmt.Fprintf(&b, " %s=%s", c.Columns[i], v)
 			}
