@@ -31,7 +31,8 @@ const never = math.MaxInt
 func (e *Evidence) history() (orders []string, calls map[string][]*call) {
 	calls = map[string][]*call{}
 	byName := map[string]*call{}
-	was := map[string]string{} // status of each order's row
+	was := map[string]string{}    // status of each order's row
+	recorded := map[string]bool{} // channel transactions
 	add := func(order string, c *call) {
 		if calls[order] == nil {
 			orders = append(orders, order)
@@ -66,11 +67,15 @@ func (e *Evidence) history() (orders []string, calls map[string][]*call) {
 				add(order, &call{input: input{kind: "commit", was: was[order]}, from: r.Seq, to: r.Seq, known: true, status: status, delivered: true})
 			}
 			was[order] = status
-		case isRow(r, "payment_records") && !r.Change.Deleted() && byName[r.Task] == nil:
-			// A charge that was heard of otherwise: its callback will be answered with what
-			// was written down then.
-			add(r.Change.Text("order_no"), &call{input: input{kind: "record", txn: txnOf(r.Change)}, from: r.Seq, to: r.Seq,
-				known: true, status: r.Change.Text("order_status"), delivered: true})
+		case isRow(r, "payment_records") && !r.Change.Deleted() && !recorded[txnOf(r.Change)]:
+			txn := txnOf(r.Change)
+			recorded[txn] = true
+			if byName[r.Task] == nil {
+				// A charge that was heard of otherwise: its callback will be answered with what
+				// was written down then.
+				add(r.Change.Text("order_no"), &call{input: input{kind: "record", txn: txn}, from: r.Seq, to: r.Seq,
+					known: true, status: r.Change.Text("order_status"), delivered: true})
+			}
 		}
 	}
 	return orders, calls

@@ -259,10 +259,7 @@ func (t *teller) row(task string, words []string) {
 	case "log":
 		c.Table = "order_status_log"
 	case "charge", "refund", "notification":
-		c.Database = "channel"
-		if _, other := transaction(name); other != "mock" {
-			c.Database = other
-		}
+		_, c.Database = transaction(name)
 	}
 	key := c.Database + " " + c.Table
 	if t.rows[key+" "+name] == 0 {

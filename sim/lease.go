@@ -128,8 +128,11 @@ func (l *Leases) notify(from *Process, key string) {
 			live = append(live, w)
 		}
 	}
-	kind, about, _ := strings.Cut(key, ":")
-	m := &Message{Leg: Request, Kind: "expired " + kind, Key: about, From: l.Name, To: from.node.Name, Method: "EXPIRED", Path: key}
+	kind, about := "expired", key
+	if i := strings.LastIndexAny(key, "/:"); i >= 0 {
+		kind, about = kind+" "+key[:i], key[i+1:]
+	}
+	m := &Message{Leg: Request, Kind: kind, Key: about, From: l.Name, To: from.node.Name, Method: "EXPIRED", Path: key}
 	l.w.number(m)
 	passage := l.w.passage(m)
 	if len(live) == 0 || passage.Drop {
