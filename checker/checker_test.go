@@ -32,7 +32,7 @@ func TestBudgetExhaustedIsUnknown(t *testing.T) {
 		{40, 2_000, false, true},
 	} {
 		trace := &sim.Trace{}
-		evidence := checker.New(trace)
+		evidence := checker.New(trace).Judge(told...)
 		evidence.SetBudget(one.budget)
 		require.NoError(t, newTeller(trace).tell(manyAtOnce(one.callbacks)))
 		failures, unknown := evidence.Finish()
@@ -48,7 +48,7 @@ func TestRepeatsAreCheap(t *testing.T) {
 		history += fmt.Sprintf("callback(A)#%d sent T1 198.00\ncreate(A)#%d sent 198.00\ncallback(A)#%d copied\n", i+1, i+2, i+1)
 	}
 	trace := &sim.Trace{}
-	evidence := checker.New(trace)
+	evidence := checker.New(trace).Judge(told...)
 	evidence.SetBudget(1000)
 	require.NoError(t, newTeller(trace).tell(history+"A is-read PAID\nA is-read CREATED"))
 	failures, unknown := evidence.Finish()
@@ -82,7 +82,7 @@ func TestMoney(t *testing.T) {
 
 func TestSettledWaitsForOrdersAndNotifications(t *testing.T) {
 	trace := &sim.Trace{}
-	evidence := checker.New(trace)
+	evidence := checker.New(trace).Judge(told...)
 	teller := newTeller(trace)
 	for _, step := range []struct {
 		line    string
@@ -104,7 +104,7 @@ func TestSettledWaitsForOrdersAndNotifications(t *testing.T) {
 
 func TestProbes(t *testing.T) {
 	trace := &sim.Trace{}
-	evidence := checker.New(trace)
+	evidence := checker.New(trace).Judge(told...)
 	require.NoError(t, newTeller(trace).tell(`
 		A is-created 198.00
 		A is-charged T1 198.00
@@ -135,7 +135,7 @@ func BenchmarkChecker(b *testing.B) {
 					trace := &sim.Trace{Start: start, Records: make([]sim.Record, 0, len(records))}
 					evidence := checker.New(&sim.Trace{})
 					if watched {
-						evidence = checker.New(trace)
+						evidence = checker.New(trace).Judge(told...)
 					}
 					for _, r := range records {
 						trace.Append(r)

@@ -86,7 +86,7 @@ func drawHistory(seed uint64, defect string) *shop {
 
 func (s *shop) judge(t *testing.T) ([]checker.Failure, bool) {
 	trace := &sim.Trace{}
-	evidence := checker.New(trace)
+	evidence := checker.New(trace).Judge(told...)
 	require.NoError(t, newTeller(trace).tell(s.story()))
 	return evidence.Finish()
 }

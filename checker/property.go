@@ -20,10 +20,14 @@ type Property struct {
 func Properties() []Property {
 	return []Property{
 		{"charge-once", "an order keeps the money of at most one channel transaction, whatever is repeated", observeChargeOnce, endChargeOnce},
+		{"no-orphan-money", "every successful charge ends on a paid order, or is returned in full exactly once", nil, endNoOrphanMoney},
 		{"closed-is-final", "a closed order never leaves CLOSED (except by the declared reinstate policy)", observeClosedIsFinal, nil},
 		{"legal-transitions", "every status change is one that the table allows, and the row equals its log's last entry", observeLegalTransitions, endLegalTransitions},
+		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", nil, endBooksMatchChannel},
 		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
 		{"no-call-in-transaction", "no task talks to the network while it holds an open transaction", observeNoCallInTransaction, nil},
+		{"close-on-time", "an unpaid order is closed between its deadline and deadline + slack, by true time", observeCloseOnTime, nil},
+		{"finally-terminal", "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},
 		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", nil, endLinearizableOrders},
 	}
 }

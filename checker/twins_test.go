@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write what the illegal twins break into testdata; read it before you believe it")
 
+// told are the properties that histories are told for. The others compare whole
+// books: see TestBooks.
+var told = []string{"charge-once", "closed-is-final", "legal-transitions", "acked-is-durable", "no-call-in-transaction", "linearizable-orders"}
+
 // TestTwins judges the histories in testdata, one file for each property. A section
 // "legal: ..." breaks nothing. A section "illegal: ..." begins with what it breaks:
 //
@@ -28,6 +33,9 @@ var update = flag.Bool("update", false, "write what the illegal twins break into
 // and breaks nothing else. The rest is the history; see teller.
 func TestTwins(t *testing.T) {
 	for _, property := range checker.Properties() {
+		if !slices.Contains(told, property.Name) {
+			continue
+		}
 		t.Run(property.Name, func(t *testing.T) {
 			file := filepath.Join("testdata", property.Name+".txtar")
 			twins, err := txtar.ParseFile(file)
@@ -81,7 +89,7 @@ func splitTwin(text string) (verdicts, history string) {
 // judge tells a history to a checker that watches, and returns its failures.
 func judge(t *testing.T, history string) []checker.Failure {
 	trace := &sim.Trace{}
-	evidence := checker.New(trace)
+	evidence := checker.New(trace).Judge(told...)
 	require.NoError(t, newTeller(trace).tell(history))
 	failures, unknown := evidence.Finish()
 	assert.False(t, unknown)

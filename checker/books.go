@@ -1,0 +1,187 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// The order database and the stock service's; every other database with charges is a
+// channel's ledger, named like the channel.
+const (
+	shopDB  = "shop"
+	stockDB = "stock"
+)
+
+// ledgerRows returns the rows of a table in all ledgers, in a fixed order.
+func (e *Evidence) ledgerRows(table string) []*sim.Change {
+	var rows []*sim.Change
+	for _, row := range e.table(table) {
+		if row.Database != shopDB && row.Database != stockDB {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// returned is what the channels have given back of each charge, for good.
+func (e *Evidence) returned() map[string]int64 {
+	back := map[string]int64{}
+	for _, refund := range e.ledgerRows("refunds") {
+		if refund.Text("state") == "SUCCESS" {
+			back[chargeOf(refund)] += refund.Int("amount_cents")
+		}
+	}
+	return back
+}
+
+// chargeOf names the channel transaction that a ledger's row is about, as txnOf does
+// for ours.
+func chargeOf(row *sim.Change) string { return row.Database + " " + row.Text("channel_txn") }
+
+// endNoOrphanMoney follows each charge of the ledgers to its end: it has paid its
+// order, or it has gone back whole.
+func endNoOrphanMoney(e *Evidence) {
+	back := e.returned()
+	for _, charge := range e.ledgerRows("charges") {
+		order, txn, amount := charge.Text("order_no"), chargeOf(charge), amountOf(charge)
+		returned := Money{back[txn], amount.Currency}
+		if row := e.orders[order]; row != nil && row.Text("status") != "CLOSED" && row.Text("paid_channel")+" "+row.Text("paid_txn") == txn {
+			continue // what it gave back of it is refund-bounded's
+		}
+		if returned.Cents == amount.Cents {
+			continue
+		}
+		what := "nothing of it went back"
+		if returned.Cents > 0 {
+			what = fmt.Sprintf("%s of it went back", returned)
+		}
+		e.fail(Failure{Order: order, Stake: Money{abs(amount.Cents - returned.Cents), amount.Currency}, Roles: "charge of an order " + e.statusOf(order), Message: fmt.Sprintf(
+			"order %s is %s, its buyer was charged %s with %s, which did not pay it, and %s", order, e.statusOf(order), amount, txn, what)})
+	}
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+func (e *Evidence) statusOf(order string) string {
+	if row := e.orders[order]; row != nil {
+		return row.Text("status")
+	}
+	return "unknown"
+}
+
+// endBooksMatchChannel compares our books with the ledgers, charge by charge and
+// refund by refund, in both directions.
+func endBooksMatchChannel(e *Evidence) {
+	ledger := map[string]*sim.Change{}
+	for _, charge := range e.ledgerRows("charges") {
+		ledger[chargeOf(charge)] = charge
+		record := e.records[chargeOf(charge)]
+		switch order := charge.Text("order_no"); {
+		case record == nil:
+			e.differ(order, amountOf(charge), "charge not in our books", fmt.Sprintf("charge %s of %s is not in our books", chargeOf(charge), amountOf(charge)))
+		case amountOf(record) != amountOf(charge):
+			e.differ(order, amountOf(charge), "charge with another amount", fmt.Sprintf("charge %s is %s for the channel and %s in our books", chargeOf(charge), amountOf(charge), amountOf(record)))
+		}
+	}
+	for _, record := range e.table("payment_records") {
+		if ledger[txnOf(record)] == nil {
+			e.differ(record.Text("order_no"), amountOf(record), "charge that no channel knows", fmt.Sprintf("charge %s of %s is in our books, and no channel knows it", txnOf(record), amountOf(record)))
+		}
+	}
+	e.compareRefunds()
+	e.compareDispositions()
+}
+
+func (e *Evidence) differ(order string, stake Money, roles, message string) {
+	e.fail(Failure{Order: order, Stake: stake, Roles: roles, Message: "order " + order + ": " + message})
+}
+
+// compareRefunds holds our refunds against the ledgers'.
+func (e *Evidence) compareRefunds() {
+	ours := map[string]*sim.Change{}
+	for _, refund := range e.table("refunds") {
+		if refund.Database == shopDB && refund.Text("state") == "SUCCEEDED" {
+			ours[refund.Text("channel")+" "+refund.Text("refund_no")] = refund
+		}
+	}
+	for _, refund := range e.ledgerRows("refunds") {
+		name := refund.Database + " " + refund.Text("refund_no")
+		own := ours[name]
+		delete(ours, name)
+		if refund.Text("state") != "SUCCESS" {
+			continue
+		}
+		if own == nil || amountOf(own) != amountOf(refund) {
+			e.differ(refund.Text("order_no"), amountOf(refund), "refund that our books don't have", fmt.Sprintf("the channel gave back %s with %s, and our books don't have it so", amountOf(refund), name))
+		}
+	}
+	for _, refund := range e.table("refunds") {
+		name := refund.Text("channel") + " " + refund.Text("refund_no")
+		if refund.Database == shopDB && ours[name] != nil {
+			e.differ(refund.Text("order_no"), amountOf(refund), "refund that no channel knows", fmt.Sprintf("refund %s of %s is done in our books, and no channel has done it", name, amountOf(refund)))
+		}
+	}
+}
+
+// compareDispositions holds what our books say of each charge against what became of
+// its order: one that paid it, and no other, is applied.
+func (e *Evidence) compareDispositions() {
+	for _, record := range e.table("payment_records") {
+		order := e.orders[record.Text("order_no")]
+		if order == nil {
+			continue
+		}
+		paid := order.Text("paid_channel")+" "+order.Text("paid_txn") == txnOf(record)
+		if paid == isApplied(record) || paid && e.reinstate {
+			continue
+		}
+		e.differ(record.Text("order_no"), amountOf(record), "disposition "+record.Text("disposition"), fmt.Sprintf(
+			"charge %s of %s is booked as %s, but the order is %s by %s", txnOf(record), amountOf(record), record.Text("disposition"),
+			order.Text("status"), order.Text("paid_channel")+" "+order.Text("paid_txn")))
+	}
+}
+
+// observeCloseOnTime finds an order that its deadline closed before the deadline.
+func observeCloseOnTime(e *Evidence, r *sim.Record) {
+	if !isRow(r, "orders") || r.Change.Text("status") != "CLOSED" || r.Change.Text("close_reason") != "deadline" {
+		return
+	}
+	if e.old != nil && e.old.Text("status") == "CLOSED" {
+		return
+	}
+	now, deadline := e.trace.Start.Add(r.At).UnixMilli(), r.Change.Int("deadline_ms")
+	early, late := deadline-now, now-deadline
+	order := r.Change.Text("order_no")
+	switch {
+	case early > 0:
+		e.fail(Failure{Order: order, Stake: amountOf(r.Change), Roles: "too early by " + role(r.Task), Message: fmt.Sprintf(
+			"order %s of %s was closed %d ms before its deadline, at %s", order, amountOf(r.Change), early, e.at(r))})
+	case late > closeSlackMs:
+		e.fail(Failure{Order: order, Stake: amountOf(r.Change), Roles: "too late by " + role(r.Task), Message: fmt.Sprintf(
+			"order %s of %s was closed %d s after its deadline, at %s", order, amountOf(r.Change), late/1000, e.at(r))})
+	}
+}
+
+// closeSlackMs is how late closing may be. It covers a storm that keeps every
+// instance, or the channel that has to be asked, away from the order.
+const closeSlackMs = 30 * 60 * 1000
+
+// endFinallyTerminal finds what never came to an end.
+func endFinallyTerminal(e *Evidence) {
+	for _, table := range []string{"orders", "refunds", "outbox", "notifications"} {
+		for _, row := range e.table(table) {
+			if !isPending(row) {
+				continue
+			}
+			state := row.Text("state") + row.Text("status")
+			subject := cmp.Or(row.Text("order_no"), row.Text("out_trade_no"), row.Text("kind")+" "+row.Text("message_key"))
+			message := fmt.Sprintf("%s: %s.%s is still %s when everything has come to rest", subject, row.Database, table, state)
+			if amount := amountOf(row); amount.Cents > 0 {
+				message = fmt.Sprintf("order %s: %s.%s of %s is still %s when everything has come to rest", subject, row.Database, table, amount, state)
+			}
+			e.fail(Failure{Order: subject, Stake: amountOf(row), Roles: table + " " + state, Message: message})
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package checker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tillstorm/tillstorm/checker"
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// rows are the books as they stand when a run has settled, each row as DATABASE.TABLE
+// COLUMN=VALUE ...; amounts are in cents, the currency is CNY.
+const (
+	paidOrder   = "shop.orders order_no=A status=PAID amount_cents=19800 paid_channel=wechat paid_txn=T1"
+	closedOrder = "shop.orders order_no=A status=CLOSED amount_cents=19800"
+	charge      = "wechat.charges channel_txn=T1 order_no=A amount_cents=19800"
+	applied     = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=applied"
+	late        = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=late"
+	ourRefund   = "shop.refunds channel=wechat refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCEEDED"
+	theirRefund = "wechat.refunds refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCESS"
+)
+
+// TestBooks has the twins of the properties that compare whole books.
+func TestBooks(t *testing.T) {
+	for _, twin := range []struct {
+		name, rows string
+		breaks     string // property, "" for a legal twin
+		tells      string
+	}{
+		{"an order that was paid", lines(paidOrder, charge, applied), "", ""},
+		{"a late charge that went back", lines(closedOrder, charge, late, ourRefund, theirRefund), "", ""},
+		{"nothing happened", "", "", ""},
+		{"a refund in two parts", lines(closedOrder, charge, late,
+			strings.ReplaceAll(ourRefund, "19800", "9800"), strings.ReplaceAll(theirRefund, "19800", "9800"),
+			strings.ReplaceAll(strings.ReplaceAll(ourRefund, "19800", "10000"), "R1", "R2"),
+			strings.ReplaceAll(strings.ReplaceAll(theirRefund, "19800", "10000"), "R1", "R2")), "", ""},
+		{"a refund that the channel refused for good", lines(paidOrder, charge, applied,
+			strings.Replace(theirRefund, "SUCCESS", "CLOSED", 1), strings.Replace(ourRefund, "SUCCEEDED", "FAILED", 1)), "", ""},
+
+		{"a late charge that is kept", lines(closedOrder, charge, late), "no-orphan-money", "nothing of it went back"},
+		{"a late charge, half of which went back", lines(closedOrder, charge, late,
+			strings.ReplaceAll(ourRefund, "19800", "9900"), strings.ReplaceAll(theirRefund, "19800", "9900")), "no-orphan-money", "99.00 CNY of it went back"},
+		{"a late charge that went back twice", lines(closedOrder, charge, late, ourRefund, theirRefund,
+			strings.Replace(ourRefund, "R1", "R2", 1), strings.Replace(theirRefund, "R1", "R2", 1)), "no-orphan-money", "396.00 CNY of it went back"},
+		{"a surplus charge that is kept", lines(paidOrder, charge, applied,
+			strings.Replace(charge, "T1", "T2", 1), strings.Replace(strings.Replace(applied, "T1", "T2", 1), "applied", "surplus", 1)), "no-orphan-money", "did not pay it"},
+
+		{"a charge that we never booked", lines(paidOrder, charge), "books-match-channel", "is not in our books"},
+		{"a charge that no channel knows", lines(paidOrder, applied), "books-match-channel", "no channel knows it"},
+		{"a charge with another amount", lines(paidOrder, charge, strings.ReplaceAll(applied, "19800", "19799")), "books-match-channel", "197.99 CNY in our books"},
+		{"a paying charge booked as surplus", lines(paidOrder, charge, strings.Replace(applied, "applied", "surplus", 1)), "books-match-channel", "is booked as surplus"},
+		{"a late charge booked as applied", lines(closedOrder, charge, applied, ourRefund, theirRefund), "books-match-channel", "is booked as applied"},
+		{"a refund that we don't know of", lines(closedOrder, charge, late, theirRefund), "books-match-channel", "our books don't have it"},
+		{"a refund that never was", lines(paidOrder, charge, applied, ourRefund), "books-match-channel", "no channel has done it"},
+
+		{"an order that waits for ever", "shop.orders order_no=A status=CREATED amount_cents=19800", "finally-terminal", "still CREATED"},
+		{"a refund that is never done", lines(paidOrder, charge, applied, strings.Replace(ourRefund, "SUCCEEDED", "ACCEPTED", 1)), "finally-terminal", "still ACCEPTED"},
+		{"a message that is never delivered", "shop.outbox kind=refund message_key=R1 state=PENDING", "finally-terminal", "refund R1: shop.outbox is still PENDING"},
+
+		{"closed at its deadline", "shop.orders order_no=A status=CLOSED close_reason=deadline amount_cents=19800 deadline_ms=0", "", ""},
+		{"closed too early", "shop.orders order_no=A status=CLOSED close_reason=deadline amount_cents=19800 deadline_ms=1", "close-on-time", "1 ms before its deadline"},
+		{"closed much too late", "shop.orders order_no=A status=CLOSED close_reason=deadline amount_cents=19800 deadline_ms=-1800001", "close-on-time", "1800 s after its deadline"},
+		{"cancelled early", "shop.orders order_no=A status=CLOSED close_reason=cancelled amount_cents=19800 deadline_ms=1", "", ""},
+	} {
+		t.Run(twin.name, func(t *testing.T) {
+			trace := &sim.Trace{Start: time.UnixMilli(0)}
+			evidence := checker.New(trace).Judge("no-orphan-money", "books-match-channel", "finally-terminal", "close-on-time")
+			for i, row := range strings.Split(twin.rows, "\n") {
+				if row != "" {
+					trace.Append(sim.Record{Event: sim.EventRow, Node: "shop-1", Task: "close-scan@14:15:00.000", Change: parseRow(t, int64(i+1), row)})
+				}
+			}
+			failures, _ := evidence.Finish()
+			if twin.breaks == "" {
+				require.Empty(t, failures)
+				return
+			}
+			require.NotEmpty(t, failures)
+			found := false
+			for _, f := range failures {
+				if f.Stake.Cents > 0 {
+					assertTells(t, f)
+				}
+				if f.Property == twin.breaks {
+					found = true
+					assert.Contains(t, f.Error(), sentences[twin.breaks])
+					assert.Contains(t, f.Message, twin.tells)
+				}
+			}
+			assert.True(t, found, "%v", failures)
+		})
+	}
+}
+
+func lines(rows ...string) string { return strings.Join(rows, "\n") }
+
+// parseRow reads a row of books.
+func parseRow(t *testing.T, id int64, text string) *sim.Change {
+	words := strings.Fields(text)
+	database, table, _ := strings.Cut(words[0], ".")
+	c := &sim.Change{Database: database, Table: table, RowID: id}
+	for _, word := range append(words[1:], "currency=CNY") {
+		name, value, ok := strings.Cut(word, "=")
+		require.True(t, ok, word)
+		c.Columns = append(c.Columns, name)
+		if strings.HasSuffix(name, "_ms") || strings.HasSuffix(name, "_cents") {
+			d, err := time.ParseDuration(value + "ns")
+			require.NoError(t, err)
+			c.Values = append(c.Values, int64(d))
+		} else {
+			c.Values = append(c.Values, value)
+		}
+	}
+	return c
+}
