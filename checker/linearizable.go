@@ -25,6 +25,14 @@ type call struct {
 	keyed     bool // under an idempotency key: a repeat is answered with what was true the first time
 }
 
+// told is what a call was answered, without numbers.
+func (c *call) told() string {
+	if c.status == "" && c.code/100 == 2 {
+		return "answered"
+	}
+	return cmp.Or(c.status, "refused")
+}
+
 const never = math.MaxInt
 
 // history collects the operations on each order from the trace.
@@ -285,7 +293,7 @@ func (e *Evidence) failHistory(order string, calls []*call) {
 	// before it is found, it is the last.
 	c := answered[sort.Search(len(answered)-1, func(i int) bool { return e.check(calls, answered[i].to) == porcupine.Illegal })]
 	r := &e.trace.Records[c.to-1]
-	e.fail(Failure{Order: order, Stake: e.price(order), Seq: c.to, Roles: c.kind + " " + cmp.Or(c.status, "refused"), Message: fmt.Sprintf(
+	e.fail(Failure{Order: order, Stake: e.price(order), Seq: c.to, Roles: c.kind + " " + c.told(), Message: fmt.Sprintf(
 		"order %s of %s: at %s %q fits no order of events; before it: %s",
 		order, e.price(order), e.trace.Clock(r.At), describeCall(c), e.before(calls, c))})
 }

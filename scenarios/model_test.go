@@ -263,6 +263,7 @@ func TestSystemFollowsTheModel(t *testing.T) {
 			"create": m.create, "attempt": m.attempt, "pay": m.pay, "cancel": m.cancel, "refund": m.refund,
 			"resend": m.resend, "wait": m.wait, "": m.check,
 		})
+		m.RunUntil(m.Now()+settleLimit, m.evidence.Settled)
 		failures, unknown := m.evidence.Finish()
 		require.Empty(t, failures)
 		require.False(t, unknown)

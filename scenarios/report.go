@@ -49,6 +49,9 @@ func Explain(r *Result, f checker.Failure, profile faults.Profile) string {
 // stepOf names the record at which the property broke.
 func stepOf(trace *sim.Trace, f checker.Failure) string {
 	r := &trace.Records[f.Seq-1]
+	if f.Seq == len(trace.Records) {
+		return "found at the end of the run, " + trace.Clock(r.At)
+	}
 	return fmt.Sprintf("broken at record %d, %s/%s, %s", r.Seq, r.Node, r.Task, trace.Clock(r.At))
 }
 
@@ -141,5 +144,5 @@ func replayLine(seed uint64, profile faults.Profile) string {
 
 // reproduceText ends every failure: the lines to paste.
 func reproduceText(seed uint64, profile faults.Profile) string {
-	return fmt.Sprintf("  reproduce with either of:\n    %s\n    go test ./scenarios -run TestSweep -seed %d -profile %s\n", replayLine(seed, profile), seed, profile.Name)
+	return fmt.Sprintf("  reproduce with either of:\n    %s\n    go test ./scenarios -run '^TestSweep$' -seed %d -profile %s\n", replayLine(seed, profile), seed, profile.Name)
 }

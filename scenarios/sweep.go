@@ -25,10 +25,11 @@ func ParseSeeds(text string) (Seeds, error) {
 	if !isRange {
 		last = first
 	}
-	a, errA := strconv.ParseUint(first, 10, 63)
-	b, errB := strconv.ParseUint(last, 10, 63)
-	if errA != nil || errB != nil || a > b {
-		return Seeds{}, fmt.Errorf("seeds must be a number or a rising range such as 1-500, not %q", text)
+	const maxSeeds = 1_000_000_000_000
+	a, errA := strconv.ParseUint(first, 10, 64)
+	b, errB := strconv.ParseUint(last, 10, 64)
+	if errA != nil || errB != nil || a > b || b-a >= maxSeeds {
+		return Seeds{}, fmt.Errorf("seeds must be a number or a rising range such as 1-500, of at most a million million, not %q", text)
 	}
 	return Seeds{a, b}, nil
 }
@@ -74,8 +75,24 @@ type Sweep struct {
 	adjust func(*Case) // changes each case, for tests of one policy
 }
 
+// Count returns how many seeds the sweep runs, unless it is cut short.
+func (s Sweep) Count() int {
+	if s.Shard.N == 0 {
+		return s.Seeds.Count()
+	}
+	return (s.Seeds.Count() - s.Shard.I + s.Shard.N) / s.Shard.N
+}
+
+// Check says what is wrong with a sweep that would prove nothing.
+func (s Sweep) Check() error {
+	if s.Count() == 0 {
+		return fmt.Errorf("shard %d/%d of the seeds %s has no seed", s.Shard.I, s.Shard.N, s.Seeds)
+	}
+	return nil
+}
+
 // recheckEvery is how often a seed is run twice, the second time in an arena of its
-// own, and the traces compared.
+// own, and the traces compared: the first of a sweep, and each fiftieth from there.
 const recheckEvery = 50
 
 // Report is what became of a sweep. Its JSON is the contract with CI.
@@ -142,8 +159,8 @@ func (s Sweep) Run(ctx context.Context) (*Report, error) {
 		workers.Go(func() {
 			w := newWorker(s.Profile, s.adjust)
 			defer w.close()
-			for seed, ok := next(); ok; seed, ok = next() {
-				o, err := w.run(seed)
+			for seed, twice, ok := next(); ok; seed, twice, ok = next() {
+				o, err := w.run(seed, twice)
 				mu.Lock()
 				if err != nil {
 					errs = append(errs, err)
@@ -170,21 +187,24 @@ func (s Sweep) Run(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// seeds returns a function that hands out the shard's seeds in order.
-func (s Sweep) seeds(ctx context.Context) func() (uint64, bool) {
+// seeds returns a function that hands out the shard's seeds in order, and says which
+// to run twice.
+func (s Sweep) seeds(ctx context.Context) func() (seed uint64, twice, ok bool) {
 	var mu sync.Mutex
+	handed := 0
 	step, seed := uint64(1), s.Seeds.First
 	if s.Shard.N > 0 {
 		step, seed = uint64(s.Shard.N), s.Seeds.First+uint64(s.Shard.I-1)
 	}
-	return func() (uint64, bool) {
+	return func() (uint64, bool, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		if ctx.Err() != nil || seed > s.Seeds.Last {
-			return 0, false
+			return 0, false, false
 		}
+		handed++
 		seed += step
-		return seed - step, true
+		return seed - step, handed%recheckEvery == 1, true
 	}
 }
 
@@ -259,17 +279,18 @@ func newWorker(profile faults.Profile, adjust func(*Case)) *worker {
 
 func (w *worker) close() { w.watch.stop(); w.arena.Close() }
 
-func (w *worker) run(seed uint64) (outcome, error) {
+func (w *worker) run(seed uint64, twice bool) (outcome, error) {
 	c := Draw(seed, w.profile)
 	if w.adjust != nil {
 		w.adjust(&c)
 	}
+	w.watch.name(replayLine(seed, w.profile))
 	r, err := Run(c, w.arena, w.watch.observe)
 	if err != nil {
 		return outcome{}, fmt.Errorf("seed %d: %w", seed, err)
 	}
 	o := outcome{seed: seed, verdict: r.Verdict, hash: r.TraceHash, failures: explainAll(r, w.profile)}
-	if seed%recheckEvery == 1 {
+	if twice {
 		if err := w.recheck(c, r, &o); err != nil {
 			return outcome{}, err
 		}
@@ -281,22 +302,32 @@ func (w *worker) run(seed uint64) (outcome, error) {
 
 // recheck runs the case again and compares the traces, record by record.
 func (w *worker) recheck(c Case, first *Result, o *outcome) error {
-	fresh := sim.NewArena()
-	defer fresh.Close()
-	again, err := Run(c, fresh, w.watch.observe)
-	if err != nil {
-		return fmt.Errorf("seed %d, second run: %w", c.Seed, err)
-	}
-	if again.TraceHash == first.TraceHash {
-		return nil
+	difference, err := Recheck(c, first, w.watch.observe)
+	if err != nil || difference == "" {
+		return err
 	}
 	o.verdict = Nondeterministic
 	o.failures = []SeedFailure{{
 		Seed: c.Seed, Verdict: Nondeterministic, Property: string(Nondeterministic), Fingerprint: string(Nondeterministic),
-		Message: firstDifference(first.Trace, again.Trace), Repro: replayLine(c.Seed, w.profile),
+		Message: difference, Repro: replayLine(c.Seed, w.profile),
 	}}
-	o.failures[0].Text = fmt.Sprintf("seed %d is nondeterministic: %s\n\n%s", c.Seed, o.failures[0].Message, reproduceText(c.Seed, w.profile))
+	o.failures[0].Text = fmt.Sprintf("seed %d is nondeterministic: %s\n\n%s", c.Seed, difference, reproduceText(c.Seed, w.profile))
 	return nil
+}
+
+// Recheck runs a case again, in an arena of its own, and tells the first record in
+// which its trace differs from the first run's, "" if none does.
+func Recheck(c Case, first *Result, running ...func(*sim.World)) (difference string, err error) {
+	fresh := sim.NewArena()
+	defer fresh.Close()
+	again, err := Run(c, fresh, running...)
+	if err != nil {
+		return "", fmt.Errorf("seed %d, second run: %w", c.Seed, err)
+	}
+	if again.TraceHash == first.TraceHash {
+		return "", nil
+	}
+	return firstDifference(first.Trace, again.Trace), nil
 }
 
 // firstDifference tells the first record in which two traces of a seed differ.

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	seedFlag    = flag.String("seed", os.Getenv("TILLSTORM_SEED"), "the one seed that TestSweep runs")
+	seedFlag    = flag.String("seed", "", "the one seed that TestSweep runs")
 	seedsFlag   = flag.String("seeds", "1-60", "the seeds that TestSweep runs, A-B")
 	profileFlag = flag.String("profile", "storm", "the profile that TestSweep runs under")
 
@@ -25,12 +25,15 @@ var (
 // TestSweep runs the seeds of -seed, -seeds or TILLSTORM_SEED. A failure tells
 // what happened to the money.
 func TestSweep(t *testing.T) {
-	text := *seedsFlag
+	text, from := *seedsFlag, "-seeds"
+	if env := os.Getenv("TILLSTORM_SEED"); env != "" && !given("seeds") {
+		text, from = env, "TILLSTORM_SEED"
+	}
 	if *seedFlag != "" {
-		text = *seedFlag
+		text, from = *seedFlag, "-seed"
 	}
 	seeds, err := ParseSeeds(text)
-	require.NoError(t, err, "-seed and -seeds")
+	require.NoError(t, err, from)
 	profile, err := faults.ProfileNamed(*profileFlag)
 	require.NoError(t, err, "-profile")
 	report, err := Sweep{Seeds: seeds, Profile: profile}.Run(t.Context())
@@ -45,6 +48,12 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, Pass, report.Verdict())
 	t.Logf("%d seeds passed, %d steps, faults %v, probes %v, trace hash %s",
 		report.Passed, report.Steps, report.FaultsFired, report.Probes, report.TraceHash)
+}
+
+// given says whether a flag stands on the command line.
+func given(name string) (found bool) {
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
 }
 
 func storm(t *testing.T) faults.Profile {
@@ -128,7 +137,10 @@ func TestShardsMakeTheWhole(t *testing.T) {
 	var seen []uint64
 	for i := 1; i <= 3; i++ {
 		next := Sweep{Seeds: Seeds{10, 20}, Shard: Shard{i, 3}}.seeds(t.Context())
-		for seed, ok := next(); ok; seed, ok = next() {
+		first := true
+		for seed, twice, ok := next(); ok; seed, twice, ok = next() {
+			assert.Equal(t, first, twice, "the first seed of every shard is run twice")
+			first = false
 			seen = append(seen, seed)
 		}
 	}

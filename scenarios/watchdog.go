@@ -18,6 +18,7 @@ const watchPatience = 30 * time.Second
 // watchdog watches one world after the other and reports one that stands still.
 type watchdog struct {
 	world    atomic.Pointer[sim.World]
+	command  atomic.Pointer[string] // that runs it again
 	done     chan struct{}
 	patience time.Duration
 	report   func(text string)
@@ -35,6 +36,9 @@ func startWatchdog() *watchdog {
 
 // observe makes the watchdog watch a world from now on.
 func (w *watchdog) observe(world *sim.World) { w.world.Store(world) }
+
+// name says how what is watched from now on can be run again.
+func (w *watchdog) name(command string) { w.command.Store(&command) }
 
 func (w *watchdog) stop() { close(w.done) }
 
@@ -60,7 +64,11 @@ func (w *watchdog) run() {
 			continue
 		}
 		if still := time.Since(since); still > w.patience {
-			w.report(standstill(running, still))
+			text := standstill(running, still)
+			if command := w.command.Load(); command != nil {
+				text += "\n\nreproduce with: " + *command
+			}
+			w.report(text)
 			return
 		}
 	}

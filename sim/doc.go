@@ -42,6 +42,9 @@
 // spare the next ones, the kernel asks the database what the job will see later (its
 // clock is an argument), and leaves out the runs until that changes.
 //
+// In SQL, db_now_ms() is the true time in Unix milliseconds; SQLite's own clock
+// ('now', CURRENT_TIMESTAMP) and dice are refused.
+//
 // # Limits
 //
 // Code in a world must not start goroutines, and must not wait for another task

@@ -14,6 +14,9 @@ import (
 // ever: Query, Begin, Commit and Rollback. The caller's next touch of the world ends it.
 var errDead = errors.New("sim: the process has crashed")
 
+// errHostTime refuses a statement whose outcome would depend on when the world runs.
+var errHostTime = errors.New("sim: the statement reads the clock of the machine that runs the world: use db_now_ms(), or hand the time in")
+
 // conn is a connection of a process: each operation is a step, takes virtual time,
 // and waits for locks in virtual time.
 type conn struct {
@@ -113,6 +116,9 @@ func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, r
 	}
 	if c.tx != nil && st.commits() {
 		c.tx.ctx = context.Background() // from here on, only the commit decides
+	}
+	if st.hostTime {
+		return errHostTime
 	}
 	if st.setsTimeout {
 		c.busyTimeout = st.busyTimeout

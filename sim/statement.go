@@ -17,6 +17,7 @@ type statement struct {
 	partial     bool   // what it did before an error may stay done
 	soils       bool   // leaves something on the connection that outlives the transaction
 	savepoint   string // of SAVEPOINT, RELEASE and ROLLBACK TO
+	hostTime    bool   // reads the clock of the machine that runs the world
 	setsTimeout bool
 	busyTimeout time.Duration // of PRAGMA busy_timeout, which the kernel keeps to itself
 }
@@ -31,6 +32,8 @@ var (
 	deleteAll     = regexp.MustCompile(`(?i)^delete\s+from\s+\S+$`)
 	writes        = regexp.MustCompile(`(?i)\b(insert|update|delete|replace|create|drop|alter)\b`)
 	soils         = regexp.MustCompile(`(?i)\b(pragma|attach|detach|temp|temporary)\b`)
+	hostClock     = regexp.MustCompile(`(?i)\bcurrent_(timestamp|time|date)\b|\b(date|time|datetime|julianday|unixepoch)\s*\(\s*\)`)
+	hostNow       = regexp.MustCompile(`(?i)\b(date|time|datetime|julianday|unixepoch|strftime|timediff)\s*\([^)]*'now'`)
 	partial       = regexp.MustCompile(`(?i)\bfail\b`)
 )
 
@@ -45,6 +48,7 @@ func parseStatement(query string) *statement {
 	if words := strings.Fields(text); len(words) > 0 {
 		s.verb = strings.ToUpper(words[0])
 	}
+	s.hostTime = hostClock.MatchString(text) || hostNow.MatchString(query)
 	s.soils = soils.MatchString(text) && (s.script || !strings.EqualFold(pragma(text), "user_version"))
 	if m := pragmaTimeout.FindStringSubmatch(text); m != nil && !s.script {
 		ms, _ := strconv.Atoi(m[1])

@@ -64,7 +64,7 @@ func (s *Shop) checkChannel(name string) error {
 // the request asks again, under the same numbers. Other content is a 409 order_conflict.
 func (s *Shop) handleCreate(w http.ResponseWriter, r *http.Request) error {
 	var wanted createRequest
-	if err := httpjson.Read(r, &wanted); err != nil {
+	if err := httpjson.ReadStrict(r, &wanted); err != nil {
 		return err
 	}
 	if err := s.check(&wanted); err != nil {
@@ -171,7 +171,7 @@ func (s *Shop) handlePay(w http.ResponseWriter, r *http.Request) error {
 	var wanted struct {
 		Channel string `json:"channel"`
 	}
-	if err := httpjson.Read(r, &wanted); err != nil {
+	if err := httpjson.ReadStrict(r, &wanted); err != nil {
 		return err
 	}
 	orderNo, err := pathOrderNo(r)

@@ -177,6 +177,8 @@ func TestRefusedRefundChangesNothing(t *testing.T) {
 		{"/orders/A3/refunds", `{}`, "order_unknown", 404},
 		{"/orders/A1/refunds", `{"amountCents":5901}`, "refund_exceeds_paid", 422},
 		{"/orders/A1/refunds", `{"amountCents":-1}`, "amount_invalid", 400},
+		{"/orders/A1/refunds", `{"amountCents":0}`, "amount_invalid", 400},
+		{"/orders/A1/refunds", `{"amountCent":100}`, "field_unknown", 400},
 		{"/orders/A1/refunds", `{"amountCents":9223372036854775807}`, "amount_invalid", 400},
 		{"/orders/A1/refunds", `{"amountCents":1,"currency":"USD"}`, "currency_mismatch", 422},
 		{"/orders/A1/refunds", `{"refundNo":"Q1","amountCents":4001}`, "refund_conflict", 409},

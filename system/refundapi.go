@@ -10,9 +10,10 @@ import (
 )
 
 type refundWish struct {
-	RefundNo string `json:"refundNo"` // may be left out: then each request is a refund of its own, but for repeats under an idempotency key
-	Money           // may be left out: then all that is left
-	orderNo  string
+	RefundNo string `json:"refundNo"`    // may be left out: then each request is a refund of its own, but for repeats under an idempotency key
+	Cents    *int64 `json:"amountCents"` // may be left out: then all that is left
+	Money
+	orderNo string
 }
 
 // handleRefund answers POST /orders/{no}/refunds with the intent, 202 until it is final and 200 then. The number decides
@@ -44,7 +45,7 @@ func (s *Shop) handleRefund(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Shop) readRefundWish(r *http.Request) (refundWish, error) {
 	var wish refundWish
-	if err := httpjson.Read(r, &wish); err != nil {
+	if err := httpjson.ReadStrict(r, &wish); err != nil {
 		return wish, err
 	}
 	orderNo, err := pathOrderNo(r)
@@ -52,7 +53,10 @@ func (s *Shop) readRefundWish(r *http.Request) (refundWish, error) {
 		return wish, err
 	}
 	wish.orderNo = orderNo
-	if wish.AmountCents < 0 || wish.AmountCents > maxAmountCents {
+	if wish.Cents != nil {
+		wish.AmountCents = *wish.Cents
+	}
+	if wish.Cents != nil && wish.AmountCents < 1 || wish.AmountCents > maxAmountCents {
 		return wish, httpjson.Errorf(http.StatusBadRequest, "amount_invalid", "amountCents must be 1 to %d, or left out", maxAmountCents)
 	}
 	if wish.RefundNo == "" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -72,4 +74,27 @@ func TestAnAbandonedTransactionLetsOthersWrite(t *testing.T) {
 	require.Error(t, err)
 	_, err = db.Exec("INSERT INTO a VALUES (2)")
 	require.NoError(t, err)
+}
+
+// A database that can't be opened is told by its name, whichever it is.
+func TestABrokenDatabaseIsNamed(t *testing.T) {
+	for _, name := range []string{"orders", "stock", "messages", "channel-mock"} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".db"), []byte("this is no database, and long enough to be seen as none"), 0o600))
+		if name != "orders" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "orders.db"), nil, 0o600))
+		}
+		_, errs, code := output(t, "reconcile", "--data", dir)
+		require.Equal(t, 1, code, name)
+		require.Contains(t, errs, name+".db: read schema version: file is not a database")
+	}
+}
+
+// A mistyped directory is not an empty one.
+func TestReconcileWantsADirectoryThatIsThere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "typo")
+	_, errs, code := output(t, "reconcile", "--data", dir)
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, "has no orders.db")
+	require.NoDirExists(t, dir)
 }

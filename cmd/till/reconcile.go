@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +30,9 @@ beside instances that serve the same --data.`,
 			log, err := newLog(cmd.ErrOrStderr(), o.logLevel)
 			if err != nil {
 				return err
+			}
+			if _, err := os.Stat(filepath.Join(o.data, "orders.db")); err != nil {
+				return usageError{fmt.Errorf("--data %s has no orders.db, so there is nothing to compare", o.data)}
 			}
 			t, err := openTill(cmd.Context(), &o, log)
 			if err != nil {

@@ -31,7 +31,7 @@ type till struct {
 
 // openTill opens the databases, which are made and migrated if need be, and puts the services together. It starts none.
 // Background work will run until ctx ends.
-func openTill(ctx context.Context, o *options, log *slog.Logger) (t *till, err error) {
+func openTill(ctx context.Context, o *options, log *slog.Logger) (*till, error) {
 	channels, err := o.parseChannels()
 	if err != nil {
 		return nil, err
@@ -43,31 +43,31 @@ func openTill(ctx context.Context, o *options, log *slog.Logger) (t *till, err e
 	if err := os.MkdirAll(o.data, 0o750); err != nil {
 		return nil, fmt.Errorf("--data: %w", err)
 	}
-	t = &till{log: log, loops: &realLoops{ctx: ctx}, inside: map[string]http.Handler{}, mux: http.NewServeMux()}
+	t := &till{log: log, loops: &realLoops{ctx: ctx}, inside: map[string]http.Handler{}, mux: http.NewServeMux()}
 	t.client = &http.Client{Transport: &insideTransport{handlers: t.inside, network: http.DefaultTransport}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, t.close())
-		}
-	}()
+	if err := t.addAll(ctx, o, channels, cfg); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	t.handler = t.mux
+	return t, nil
+}
+
+// addAll opens the databases of the services that are inside, and of the shop.
+func (t *till) addAll(ctx context.Context, o *options, channels []channelOption, cfg system.Config) error {
 	for _, c := range channels {
 		if c.url != "" {
 			continue
 		}
 		if err := t.addChannel(ctx, o, c); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if o.stockURL == "" {
 		if err := t.addStock(ctx, o.data); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := t.addShop(ctx, o.data, cfg); err != nil {
-		return nil, err
-	}
-	t.handler = t.mux
-	return t, nil
+	return t.addShop(ctx, o.data, cfg)
 }
 
 // open opens one database, to be closed with the till.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -17,13 +18,23 @@ import (
 // exitInvalid is the exit code for bad usage and bad input.
 const exitInvalid = 2
 
+// exitInterrupted is the exit code of a sweep that a signal has cut short.
+const exitInterrupted = 130
+
+// interruptedError says how far a sweep came. What it has seen had passed.
+type interruptedError struct{ ran, of int }
+
+func (e interruptedError) Error() string {
+	return fmt.Sprintf("interrupted after %d of %d seeds", e.ran, e.of)
+}
+
 // verdictError carries a verdict that is not a pass to the exit code.
 type verdictError struct{ verdict scenarios.Verdict }
 
 func (e verdictError) Error() string { return string(e.verdict) }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:]))
 }
@@ -34,11 +45,15 @@ func run(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	var verdict verdictError
+	var interrupted interruptedError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &verdict):
 		return verdict.verdict.ExitCode()
+	case errors.As(err, &interrupted):
+		fmt.Fprintln(os.Stderr, "tillstorm:", interrupted)
+		return exitInterrupted
 	}
 	fmt.Fprintf(os.Stderr, "tillstorm: %v\nSee '%s --help'.\n", err, command.CommandPath())
 	return exitInvalid
@@ -53,7 +68,8 @@ network, loses, delays and repeats its messages, crashes it between any two
 statements, and checks that nobody is charged twice and no closed order comes back.
 
 Exit codes: 0 passed, 1 a property is broken, 2 bad usage, 3 a check ran out of its
-budget, 4 something planned was never reached, 5 one seed gave two traces.`,
+budget, 4 something planned was never reached, 5 one seed gave two traces, 130 a
+signal cut a sweep short. ('go run' turns them all into 1; 'go build' keeps them.)`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

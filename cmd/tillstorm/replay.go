@@ -21,6 +21,9 @@ func newReplay() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay",
 		Short: "Run one seed again and tell what happened",
+		Long: `replay runs one seed, twice, and tells what went wrong, what came of it, and, for
+each broken property, the lines of the trace that matter. With --trace - the whole
+trace goes to standard output and everything else to standard error.`,
 		Example: `  tillstorm replay --seed 42
   tillstorm replay --seed 42 --trace -            # the whole trace as text
   tillstorm replay --seed 42 --trace 42.jsonl     # as JSON lines`,
@@ -32,14 +35,27 @@ func newReplay() *cobra.Command {
 			}
 			arena := sim.NewArena()
 			defer arena.Close()
-			result, err := scenarios.Run(scenarios.Draw(seed, p), arena)
+			drawn := scenarios.Draw(seed, p)
+			result, err := scenarios.Run(drawn, arena)
 			if err != nil {
 				return err
 			}
 			if err := writeTrace(trace, result.Trace, c.OutOrStdout()); err != nil {
 				return fmt.Errorf("--trace: %w", err)
 			}
-			return printRun(c.OutOrStdout(), result, p)
+			told := c.OutOrStdout()
+			if trace == "-" {
+				told = c.ErrOrStderr()
+			}
+			difference, err := scenarios.Recheck(drawn, result)
+			if err != nil {
+				return err
+			}
+			if difference != "" {
+				fmt.Fprintf(told, "nondeterministic: two runs of seed %d differ: %s\n", seed, difference)
+				return verdictError{scenarios.Nondeterministic}
+			}
+			return printRun(told, result, p)
 		},
 	}
 	f := c.Flags()

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -48,17 +49,32 @@ func newSweep() *cobra.Command {
 			if workers < 0 || limit < 0 {
 				return fmt.Errorf("--workers and --for must not be negative")
 			}
-			s.Progress = progress(c.ErrOrStderr(), s.Seeds.Count())
+			if err := s.Check(); err != nil {
+				return err
+			}
+			if junit != "" { // a report that can't be written is better known before
+				if err := os.WriteFile(junit, nil, 0o644); err != nil {
+					return fmt.Errorf("--junit: %w", err)
+				}
+			}
+			s.Progress = progress(c.ErrOrStderr(), s.Count())
 			report, err := s.Run(c.Context())
 			if err != nil {
 				return err
 			}
+			if report.Seeds == 0 {
+				return fmt.Errorf("not one seed ran: --for %v is too short", limit)
+			}
+			verdict := printReport(c, s, report, asJSON)
 			if junit != "" {
 				if err := writeJUnit(junit, s, report); err != nil {
-					return fmt.Errorf("--junit: %w", err)
+					return errors.Join(verdict, fmt.Errorf("--junit: %w", err))
 				}
 			}
-			return printReport(c, s, report, asJSON)
+			if verdict == nil && c.Context().Err() != nil {
+				return interruptedError{report.Seeds, s.Count()}
+			}
+			return verdict
 		},
 	}
 	f := c.Flags()
@@ -109,7 +125,9 @@ func printReport(c *cobra.Command, s scenarios.Sweep, r *scenarios.Report, asJSO
 	}
 	printFailures(out, r)
 	if !asJSON {
-		printSummary(out, s, r)
+		if err := printSummary(out, s, r); err != nil {
+			return err
+		}
 	}
 	if v := r.Verdict(); v != scenarios.Pass {
 		return verdictError{v}
@@ -141,13 +159,14 @@ func printFailures(w io.Writer, r *scenarios.Report) {
 	}
 }
 
-func printSummary(w io.Writer, s scenarios.Sweep, r *scenarios.Report) {
+func printSummary(w io.Writer, s scenarios.Sweep, r *scenarios.Report) error {
 	wall := time.Duration(r.WallNs)
 	fmt.Fprintf(w, "%s: seeds %s, profile %s: %d run, %d passed, %d broken, %d unknown, %d stale, %d nondeterministic\n",
 		r.Verdict(), s.Seeds, s.Profile.Name, r.Seeds, r.Passed, r.Broken, r.Unknown, r.Stale, r.Nondeterministic)
 	fmt.Fprintf(w, "  %d steps, %d statements, %v simulated in %v (%.0f seeds/s)\n",
 		r.Steps, r.Statements, time.Duration(r.SimNs).Round(time.Second), wall.Round(time.Millisecond), float64(r.Seeds)/wall.Seconds())
-	fmt.Fprintf(w, "  faults: %s\n  probes: %s\n  trace hash %s\n", counts(r.FaultsFired), counts(r.Probes), r.TraceHash)
+	_, err := fmt.Fprintf(w, "  faults: %s\n  probes: %s\n  trace hash %s\n", counts(r.FaultsFired), counts(r.Probes), r.TraceHash)
+	return err
 }
 
 func counts(m map[string]int) string {
@@ -181,7 +200,7 @@ type junitFailure struct {
 // writeJUnit writes the failures, and the sweep itself as one test case.
 func writeJUnit(file string, s scenarios.Sweep, r *scenarios.Report) error {
 	name := "sweep " + s.Profile.Name + " " + s.Seeds.String()
-	suite := junitSuite{Name: name, Tests: r.Seeds, Time: fmt.Sprintf("%.3f", time.Duration(r.WallNs).Seconds())}
+	suite := junitSuite{Name: name, Tests: 1 + len(r.Failures), Time: fmt.Sprintf("%.3f", time.Duration(r.WallNs).Seconds())}
 	suite.Cases = []junitCase{{Name: name, Class: "tillstorm"}}
 	for _, f := range r.Failures {
 		suite.Failures++
