@@ -69,7 +69,7 @@ func (c Clock) Now() time.Time {
 // asked notes that the running task goes by the node's clock.
 func (c Clock) asked() {
 	if t := c.p.w.current; t != nil {
-		t.busy()
+		t.acted()
 	}
 }
 

@@ -168,7 +168,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // connect takes a raw connection. Opening one runs PRAGMAs, which meet locks like
 // any other statement; one that was open already must behave as if it had not been.
 func (c *connector) connect(ctx context.Context, t *task) (*rawConn, error) {
-	t.busy()
+	t.acted()
 	deadline := t.p.w.now + c.options.BusyTimeout
 	for {
 		if err := ended(ctx); err != nil {

@@ -108,7 +108,7 @@ func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, r
 	w := c.p.w
 	st := w.arena.statement(query)
 	if c.tx != nil || st.verb != "SELECT" {
-		t.busy()
+		t.acted()
 	}
 	o := t.begin(st.name, c.key(st, args))
 	if err := c.ended(ctx); err != nil && st.verb != "ROLLBACK" {
@@ -194,7 +194,7 @@ func (c *conn) retry(ctx context.Context, t *task, st *statement, o operation, r
 		if !isBusy(err) || !mayWait || c.p.w.now >= deadline {
 			return n, err
 		}
-		t.busy()
+		t.acted()
 		if !waited {
 			t.record(Record{Event: EventBusy, Op: o.name()})
 		}

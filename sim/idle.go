@@ -166,5 +166,5 @@ func (t *task) look(d *Database, query string, args []driver.NamedValue, rows []
 	}
 }
 
-// busy notes that the running task has done more than to read.
-func (t *task) busy() { t.idle = nil }
+// acted notes that the running task has done more than to read.
+func (t *task) acted() { t.idle = nil }

@@ -142,7 +142,7 @@ func (p *Process) enter(call string) *task {
 	}
 	t.mustLive()
 	if call != callSQL && call != callNewID {
-		t.busy()
+		t.acted()
 	}
 	return t
 }
@@ -265,7 +265,7 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	var b bytes.Buffer
 	b.WriteString(r.Message + h.attrs)
 	r.Attrs(func(a slog.Attr) bool { fmt.Fprintf(&b, " %s%s=%v", h.group, a.Key, a.Value); return true })
-	h.p.w.current.busy()
+	h.p.w.current.acted()
 	h.p.w.current.record(Record{Event: EventLog, Op: r.Level.String(), Detail: b.String()})
 	return nil
 }

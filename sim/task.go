@@ -242,7 +242,7 @@ func (o operation) step(phase Phase) {
 	}
 	strike := w.faults.Step(s)
 	if strike.Stall > 0 || strike.Crash {
-		t.busy()
+		t.acted()
 	}
 	if strike.Stall > 0 {
 		t.record(Record{Event: EventStall, Op: s.Operation() + phase.String(), Detail: strike.Stall.String()})
