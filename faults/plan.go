@@ -3,88 +3,59 @@ package faults
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tillstorm/tillstorm/sim"
 )
 
-// Kind is what a perturbation does.
-type Kind string
-
-const (
-	Crash     Kind = "crash"     // the process dies at a step and boots again after For
-	Stall     Kind = "stall"     // the task is held up for For at a step
-	Drop      Kind = "drop"      // a message is lost
-	Delay     Kind = "delay"     // a message takes For longer
-	Duplicate Kind = "duplicate" // a request is delivered once more, For after the first time
-)
-
-// verbs are the words of a plan's text, and what stands before the duration.
-var verbs = []struct {
-	kind       Kind
-	verb, word string
-}{
-	{Crash, "crashes", "restarts"},
-	{Stall, "stalls", "for"},
-	{Drop, "drops", ""},
-	{Delay, "delays", "by"},
-	{Duplicate, "duplicates", "after"},
-}
-
-// Kinds returns the kinds in the order of the docs.
-func Kinds() []Kind {
-	kinds := make([]Kind, len(verbs))
-	for i, v := range verbs {
-		kinds[i] = v.kind
-	}
-	return kinds
-}
-
-// Describe returns the kind's meaning in one sentence.
-func (k Kind) Describe() string {
-	return map[Kind]string{
-		Crash:     "the process dies at a step and boots again later",
-		Stall:     "the task is held up at a step",
-		Drop:      "a request or an answer is lost",
-		Delay:     "a request or an answer arrives later",
-		Duplicate: "a request arrives once more",
-	}[k]
-}
-
-// ofMessage says whether the kind is anchored to a message, not to a step.
-func (k Kind) ofMessage() bool { return k == Drop || k == Delay || k == Duplicate }
-
-// Perturbation is one thing that goes wrong.
+// Perturbation is one thing that goes wrong. Its kind says which of the fields count.
 type Perturbation struct {
 	Kind Kind          `json:"kind"`
-	At   string        `json:"at"` // the name of a step (crash, stall) or of a message
-	For  time.Duration `json:"for_ns,omitempty"`
+	At   string        `json:"at"`                // the stable name of what it strikes
+	From time.Duration `json:"from_ns,omitempty"` // when it begins, true time since the world's start
+	For  time.Duration `json:"for_ns,omitempty"`  // how long it lasts, or how long after
+	By   time.Duration `json:"by_ns,omitempty"`   // how much later, slower or ahead
+	N    int64         `json:"n,omitempty"`       // how often, how many cents, or parts per million
+	Text string        `json:"text,omitempty"`    // a path, a number or a zone
 }
-
-// network stands for the actor of what happens to messages.
-const network = "network"
 
 // String returns the perturbation as a line of an incident file's faults section:
 // "shop-1  crashes  callback(A)#1/COMMIT:before  restarts 2s".
 func (p Perturbation) String() string {
-	actor, anchor := network, p.At
-	if !p.Kind.ofMessage() {
+	s := p.Kind.spec()
+	if s == nil {
+		return fmt.Sprintf("unknown perturbation %q at %s", p.Kind, p.At)
+	}
+	actor, anchor := s.actor, p.At
+	if actor == "" {
 		actor, anchor, _ = strings.Cut(p.At, "/")
 	}
-	for _, v := range verbs {
-		if v.kind != p.Kind {
-			continue
-		}
-		line := quote(actor) + "  " + v.verb + "  " + quote(anchor)
-		if v.word != "" {
-			line += "  " + v.word + " " + p.For.String()
-		}
-		return line
+	line := quote(actor) + "  " + s.verb + "  " + quote(anchor)
+	for _, one := range s.params {
+		line += "  " + one.word + " " + p.value(one.field)
 	}
-	return fmt.Sprintf("unknown perturbation %q at %s", p.Kind, p.At)
+	return line
+}
+
+// value returns a field as it is written.
+func (p *Perturbation) value(f field) string {
+	switch f {
+	case fieldN:
+		return strconv.FormatInt(p.N, 10)
+	case fieldText:
+		return quote(p.Text)
+	}
+	return p.duration(f).String()
+}
+
+func (p *Perturbation) duration(f field) *time.Duration {
+	switch f {
+	case fieldFrom:
+		return &p.From
+	case fieldBy:
+		return &p.By
+	}
+	return &p.For
 }
 
 // quote keeps a name one word, whatever it has inside: it is as it stands unless it
@@ -134,147 +105,137 @@ func ParsePlan(text string) (Plan, error) {
 
 func parsePerturbation(words []word) (Perturbation, error) {
 	if len(words) < 3 {
-		return Perturbation{}, words[0].errorf("a fault is: ACTOR VERB ANCHOR [WORD DURATION], for example %q",
-			Perturbation{Crash, "shop-1/callback(A)#1/COMMIT:before", 2 * time.Second})
+		return Perturbation{}, words[0].errorf("a fault is: ACTOR VERB ANCHOR [WORD VALUE]..., for example %q",
+			Perturbation{Kind: Crash, At: "shop-1/callback(A)#1/COMMIT:before", For: 2 * time.Second})
 	}
-	for _, v := range verbs {
-		if words[1].text != v.verb {
-			continue
-		}
-		p := Perturbation{Kind: v.kind, At: words[2].text}
-		switch {
-		case v.kind.ofMessage() && words[0].text != network:
-			return p, words[0].errorf("only the %s %s, not %q", network, v.verb, words[0].text)
-		case !v.kind.ofMessage():
-			p.At = words[0].text + "/" + p.At
-			if !strings.HasSuffix(p.At, ":before") && !strings.HasSuffix(p.At, ":after") {
-				return p, words[2].errorf("a step's name ends in :before or :after")
-			}
-		case v.kind == Duplicate && strings.HasSuffix(p.At, ":answer"):
-			return p, words[2].errorf("only a request can be duplicated, not an answer")
-		}
-		return p, parseDuration(&p, v.word, words)
+	s := specOfVerb(words[1].text)
+	if s == nil {
+		return Perturbation{}, words[1].errorf("unknown verb %q%s; 'tillstorm faults' lists all", words[1].text, suggestion(words[1].text))
 	}
-	return Perturbation{}, words[1].errorf("unknown verb %q: a node crashes or stalls, the %s drops, delays or duplicates", words[1].text, network)
+	p := Perturbation{Kind: s.name, At: words[2].text}
+	switch {
+	case s.actor == "":
+		p.At = words[0].text + "/" + p.At
+	case s.actor != words[0].text:
+		return p, words[0].errorf("only the %s %s, not %q", s.actor, s.verb, words[0].text)
+	}
+	if err := s.checkAnchor(words[2]); err != nil {
+		return p, err
+	}
+	return p, s.parseParams(&p, words[2:])
 }
 
-func parseDuration(p *Perturbation, before string, words []word) error {
-	if before == "" {
-		if len(words) > 3 {
-			return words[3].errorf("%q is too much here", words[3].text)
-		}
-		return nil
+// checkAnchor refuses a name that can't be the name of what the kind strikes.
+func (s *spec) checkAnchor(w word) error {
+	isStep := strings.HasSuffix(w.text, ":before") || strings.HasSuffix(w.text, ":after")
+	isAnswer := strings.HasSuffix(w.text, ":answer")
+	switch {
+	case s.anchor == atStep && !isStep:
+		return w.errorf("a step's name ends in :before or :after")
+	case s.name == LateAnswer && !isAnswer:
+		return w.errorf("an answer's name ends in :answer; a request is delayed")
+	case isAnswer && (s.name == Duplicate || s.name == Delay):
+		return w.errorf("only a request %s, not an answer", map[Kind]string{Duplicate: "can be duplicated", Delay: "is delayed: an answer answers-late"}[s.name])
+	case s.anchor == atWay && !isWay(w.text, s.name == Partition):
+		return w.errorf("a way is NODE>NODE, and of a partition NODE<>NODE, for example shop-1<>wechat")
+	case s.anchor == atRow && strings.Count(w.text, "/") != 2:
+		return w.errorf("a row is DATABASE/TABLE/ORDER, for example shop/payment_records/A")
 	}
-	if len(words) != 5 || words[3].text != before {
-		return words[min(3, len(words)-1)].errorf("%q must be followed by %q and a duration, for example %s 2s", words[2].text, before, before)
-	}
-	d, err := time.ParseDuration(words[4].text)
-	if err != nil || d < 0 {
-		return words[4].errorf("%q is not a duration such as 2s or 150ms", words[4].text)
-	}
-	p.For = d
 	return nil
 }
 
-// Script makes the plan happen, and nothing else. It implements [sim.Faults].
-type Script struct {
-	log
-	plan    Plan
-	planned map[uint64][]Perturbation // by the hash of the name
+func isWay(text string, both bool) bool {
+	from, to, ok := strings.Cut(text, ">")
+	return ok && strings.HasSuffix(from, "<") == both && strings.Trim(from, "<") != "" && to != ""
 }
 
-// NewScript returns a script of the plan.
-func NewScript(plan Plan) *Script {
-	s := &Script{plan: plan, planned: map[uint64][]Perturbation{}}
-	for _, p := range plan {
-		h := sim.HashName(p.At)
-		s.planned[h] = append(s.planned[h], p)
-	}
-	return s
-}
-
-// Step implements sim.Faults.
-func (s *Script) Step(step sim.Step) (strike sim.Strike) {
-	for _, p := range s.planned[step.Hash()] {
-		if !p.Kind.ofMessage() && p.At == step.Name() {
-			s.strike(&step, &strike, p)
+// parseParams reads the words and values that follow the anchor, which is words[0].
+func (s *spec) parseParams(p *Perturbation, words []word) error {
+	for _, one := range s.params {
+		if len(words) < 3 || words[1].text != one.word {
+			return words[min(1, len(words)-1)].errorf("%q must be followed by %q and %s", words[0].text, one.word, one.example())
+		}
+		words = words[2:]
+		if err := p.parse(one, words[0]); err != nil {
+			return err
 		}
 	}
-	return strike
+	if len(words) > 1 {
+		return words[1].errorf("%q is too much here", words[1].text)
+	}
+	return nil
 }
 
-// Armed implements sim.Foresight.
-func (s *Script) Armed(step sim.Step) bool {
-	for _, p := range s.planned[step.Hash()] {
-		if !p.Kind.ofMessage() && p.At == step.Name() {
-			return true
+// example tells what a value looks like.
+func (p param) example() string {
+	switch p.field {
+	case fieldN:
+		return "a number, for example " + p.word + " 3"
+	case fieldText:
+		return "a name"
+	}
+	return "a duration, for example " + p.word + " 2s"
+}
+
+func (p *Perturbation) parse(one param, w word) error {
+	switch one.field {
+	case fieldText:
+		p.Text = w.text
+		return nil
+	case fieldN:
+		n, err := strconv.ParseInt(w.text, 10, 64)
+		if err != nil {
+			return w.errorf("%q is not a whole number", w.text)
+		}
+		p.N = n
+		return nil
+	}
+	d, err := time.ParseDuration(w.text)
+	if err != nil {
+		return w.errorf("%q is not a duration such as 2s or 150ms", w.text)
+	}
+	if d < 0 && !p.mayBeNegative(one.field) {
+		return w.errorf("%q is negative", w.text)
+	}
+	*p.duration(one.field) = d
+	return nil
+}
+
+// mayBeNegative says whether a duration may go backwards: a clock can be behind.
+func (p *Perturbation) mayBeNegative(f field) bool {
+	return f == fieldBy && (p.Kind == Skew || p.Kind == Jump)
+}
+
+// suggestion names the verb that is nearest to an unknown one.
+func suggestion(verb string) string {
+	best, least := "", 3
+	for i := range kinds {
+		if d := distance(verb, kinds[i].verb); d < least {
+			best, least = kinds[i].verb, d
 		}
 	}
-	return false
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", do you mean %q?", best)
 }
 
-// Over implements sim.Foresight.
-func (s *Script) Over(time.Duration) bool { return len(s.planned) == 0 }
-
-// Message implements sim.Faults.
-func (s *Script) Message(m *sim.Message) (passage sim.Passage) {
-	for _, p := range s.planned[m.Hash()] {
-		if p.Kind.ofMessage() && p.At == m.Name() {
-			s.pass(m, &passage, p)
+// distance is the number of letters to change, add or take away (Levenshtein's).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := corner
+			if a[i] != b[j] {
+				cost = 1 + min(corner, row[j], row[j+1])
+			}
+			corner, row[j+1] = row[j+1], cost
 		}
 	}
-	return passage
-}
-
-// Unreached returns what was planned and never came to pass.
-func (s *Script) Unreached() Plan {
-	var missed Plan
-	for _, p := range s.plan {
-		if !slices.ContainsFunc(s.fired, func(f Firing) bool { return f.Perturbation == p }) {
-			missed = append(missed, p)
-		}
-	}
-	return missed
-}
-
-// Firing is a perturbation that came to pass.
-type Firing struct {
-	Perturbation
-	When time.Duration // true time since the world's start
-}
-
-// PlanOf returns the plan that makes the firings happen again.
-func PlanOf(fired []Firing) Plan {
-	plan := make(Plan, len(fired))
-	for i, f := range fired {
-		plan[i] = f.Perturbation
-	}
-	return plan
-}
-
-// log keeps what was done.
-type log struct{ fired []Firing }
-
-// Fired returns what was done so far, in the order in which it happened.
-func (l *log) Fired() []Firing { return l.fired }
-
-func (l *log) strike(step *sim.Step, s *sim.Strike, p Perturbation) {
-	l.fired = append(l.fired, Firing{p, step.At})
-	if p.Kind == Crash {
-		s.Crash, s.Restart = true, p.For
-	} else {
-		s.Stall += p.For
-	}
-}
-
-func (l *log) pass(message *sim.Message, passage *sim.Passage, p Perturbation) {
-	l.fired = append(l.fired, Firing{p, message.At})
-	switch p.Kind {
-	case Drop:
-		passage.Drop = true
-	case Delay:
-		passage.Delay += p.For
-	case Duplicate:
-		passage.Copies = append(passage.Copies, p.For)
-	}
+	return row[len(b)]
 }

@@ -3,10 +3,9 @@ package faults
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/tillstorm/tillstorm/sim"
 )
 
 // Rate is a probability, N out of Of.
@@ -14,6 +13,14 @@ type Rate struct{ N, Of uint64 }
 
 // hit says whether a draw falls within the rate.
 func (r Rate) hit(draw uint64) bool { return r.N > 0 && draw%r.Of < r.N }
+
+// share returns the rate as a share of 2^32.
+func (r Rate) share() uint64 {
+	if r.N == 0 {
+		return 0
+	}
+	return r.N << 32 / r.Of
+}
 
 // Range is a range of durations. Draws are spread evenly over its orders of
 // magnitude, since a race has a length that nobody knows.
@@ -31,40 +38,132 @@ func (r Range) draw(bits64 uint64) time.Duration {
 	return min(max(d.Round(time.Microsecond), least), r.Max)
 }
 
+// Odds is how often a kind strikes, and how hard.
+type Odds struct {
+	Kind Kind
+	// Rate is the chance of a step or a message that the kind fits, or else of one
+	// of its targets in a run.
+	Rate Rate
+	For  Range
+	By   Range
+	N    [2]int64 // from, to
+}
+
 // Profile says how often things go wrong, and how badly.
 type Profile struct {
-	Name string
-	// Crash is the chance of a crash at a step of a process that may crash; Restart
-	// is how long it stays down: shorter and longer than clients are patient.
-	Crash   Rate
-	Restart Range
-	// Stall is the chance of being held up at a step: up to longer than the
-	// clients' patience and than the distance of two scans. Each seed draws one of
-	// the rates: where much is held up, races are many but few things get far.
-	Stall    []Rate
-	StallFor Range
-	// Drop is the chance of a message to be lost.
-	Drop Rate
-	// Delay is the chance of a message to be late: from a reordering of neighbours
-	// to a callback that comes minutes after its order was closed.
-	Delay    Rate
-	DelayFor Range
-	// Duplicate is the chance of a request to come twice: at once, or much later.
-	Duplicate      Rate
-	DuplicateAfter Range
+	Name     string
+	Sentence string
+	Odds     []Odds
+	// Subset turns a random half of the kinds off in each run: what always happens
+	// hides what happens without it.
+	Subset bool
+	// Strategy is how a run is varied; the zero value leaves the choice to the seed.
+	Strategy Strategy
+}
+
+const (
+	ms     = time.Millisecond
+	second = time.Second
+	minute = time.Minute
+)
+
+// flaky is a bad network, and nothing else.
+var flaky = []Odds{
+	{Kind: Drop, Rate: Rate{1, 50}},
+	{Kind: Duplicate, Rate: Rate{1, 25}, For: Range{10 * time.Microsecond, 20 * second}},
+	{Kind: Delay, Rate: Rate{1, 8}, By: Range{100 * time.Microsecond, 20 * second}},
+	{Kind: LateAnswer, Rate: Rate{1, 8}, By: Range{100 * time.Microsecond, 20 * second}},
+	{Kind: Reorder, Rate: Rate{1, 20}, For: Range{ms, 5 * second}},
+	{Kind: Reset, Rate: Rate{1, 50}},
+	{Kind: Clog, Rate: Rate{1, 20}, By: Range{10 * ms, 3 * second}, For: Range{second, 3 * minute}},
+}
+
+// storm has everything. Its durations lie around what the system's timeouts, leases
+// and schedules are: 3 s for a call, 5 s for a client, 15 s for a lease, 15 minutes for
+// an order.
+var storm = []Odds{
+	{Kind: Drop, Rate: Rate{1, 30}},
+	{Kind: Duplicate, Rate: Rate{1, 12}, For: Range{10 * time.Microsecond, minute}},
+	{Kind: Delay, Rate: Rate{1, 5}, By: Range{100 * time.Microsecond, 4 * minute}},
+	{Kind: LateAnswer, Rate: Rate{1, 6}, By: Range{100 * time.Microsecond, minute}},
+	{Kind: Reorder, Rate: Rate{1, 25}, For: Range{ms, 30 * second}},
+	{Kind: Reset, Rate: Rate{1, 40}},
+
+	{Kind: Partition, Rate: Rate{1, 40}, For: Range{second, 5 * minute}},
+	{Kind: OneWay, Rate: Rate{1, 60}, For: Range{second, 5 * minute}},
+	{Kind: Clog, Rate: Rate{1, 50}, By: Range{10 * ms, 5 * second}, For: Range{second, 5 * minute}},
+
+	{Kind: Crash, Rate: Rate{1, 500}, For: Range{10 * ms, 30 * second}},
+	{Kind: CrashLoop, Rate: Rate{1, 8000}, For: Range{10 * ms, 10 * second}, N: [2]int64{1, 4}},
+	{Kind: SlowRestart, Rate: Rate{1, 12000}, For: Range{minute, 8 * minute}},
+	{Kind: Pause, Rate: Rate{1, 3000}, For: Range{100 * ms, 80 * second}},
+
+	{Kind: Busy, Rate: Rate{1, 800}},
+	{Kind: SQLError, Rate: Rate{1, 500}},
+	{Kind: LostCommit, Rate: Rate{1, 200}},
+	{Kind: Slow, Rate: Rate{1, 12}, By: Range{ms, 300 * ms}, For: Range{second, 2 * minute}},
+	{Kind: Full, Rate: Rate{1, 16}, For: Range{second, minute}},
+
+	{Kind: Skew, Rate: Rate{1, 10}, By: Range{10 * ms, 4 * minute}},
+	{Kind: Drift, Rate: Rate{1, 20}, N: [2]int64{-50_000, 50_000}},
+	{Kind: Jump, Rate: Rate{1, 16}, By: Range{10 * ms, 4 * minute}, For: Range{second, 10 * minute}},
+	{Kind: Zone, Rate: Rate{1, 16}},
+
+	{Kind: UnknownOutcome, Rate: Rate{1, 24}, N: [2]int64{1, 3}},
+	{Kind: ChannelError, Rate: Rate{1, 24}, N: [2]int64{1, 4}},
+	{Kind: RateLimit, Rate: Rate{1, 24}, N: [2]int64{1, 4}},
+	{Kind: LateSettlement, Rate: Rate{1, 24}, By: Range{100 * ms, 5 * minute}},
+	{Kind: QueryLag, Rate: Rate{1, 16}, For: Range{100 * ms, 30 * second}},
+	{Kind: NotFoundYet, Rate: Rate{1, 24}, For: Range{second, minute}},
+	{Kind: PaidAtClose, Rate: Rate{1, 30}},
+	{Kind: RepeatedNotice, Rate: Rate{1, 16}, N: [2]int64{1, 3}},
+	{Kind: DisorderNotice, Rate: Rate{1, 24}, By: Range{second, 5 * minute}},
+	{Kind: Silence, Rate: Rate{1, 30}},
+	{Kind: FailedFirst, Rate: Rate{1, 16}},
+	{Kind: RefundAbnormal, Rate: Rate{1, 24}, For: Range{second, 10 * minute}},
+	{Kind: BillLate, Rate: Rate{1, 8}, By: Range{minute, 5 * time.Hour}},
+	{Kind: BillMissing, Rate: Rate{1, 60}},
+	{Kind: BillExtra, Rate: Rate{1, 100}, N: [2]int64{1, 50_000}},
+	{Kind: BillWrong, Rate: Rate{1, 80}, N: [2]int64{1, 50_000}},
+	{Kind: SameNumber, Rate: Rate{1, 40}},
+
+	{Kind: BrokerLoss, Rate: Rate{1, 12}},
+	{Kind: BrokerDuplicate, Rate: Rate{1, 10}, For: Range{10 * time.Microsecond, minute}},
+	{Kind: ExpiryLost, Rate: Rate{1, 6}},
+	{Kind: LeaseEarly, Rate: Rate{1, 40}, For: Range{ms, 5 * second}},
+	{Kind: TwoOwners, Rate: Rate{1, 4}},
 }
 
 // Profiles returns the profiles, the gentlest first.
 func Profiles() []Profile {
-	storm := Profile{
-		Name:  "storm",
-		Crash: Rate{1, 400}, Restart: Range{10 * time.Millisecond, time.Minute},
-		Stall: []Rate{{1, 100}, {1, 40}, {1, 15}}, StallFor: Range{100 * time.Microsecond, 20 * time.Second},
-		Drop:  Rate{1, 25},
-		Delay: Rate{1, 4}, DelayFor: Range{100 * time.Microsecond, 4 * time.Minute},
-		Duplicate: Rate{1, 12}, DuplicateAfter: Range{10 * time.Microsecond, time.Minute},
+	return []Profile{
+		{Name: "calm", Sentence: "nothing goes wrong"},
+		{Name: "flaky", Sentence: "a bad network", Odds: slices.Clone(flaky)},
+		{Name: "storm", Sentence: "everything goes wrong now and then", Odds: slices.Clone(storm)},
+		{Name: "chaos", Sentence: "everything goes wrong three times as often", Odds: oftener(storm, 3)},
+		{Name: "swarm", Sentence: "chaos, of which each run draws a half of the kinds", Odds: oftener(storm, 3), Subset: true},
 	}
-	return []Profile{{Name: "calm"}, storm}
+}
+
+// Kinds returns what may happen under the profile.
+func (p Profile) Kinds() []Kind {
+	if len(p.Odds) == 0 {
+		return nil
+	}
+	all := []Kind{Stall}
+	for _, o := range p.Odds {
+		all = append(all, o.Kind)
+	}
+	return all
+}
+
+func oftener(odds []Odds, times uint64) []Odds {
+	more := slices.Clone(odds)
+	for i := range more {
+		r := &more[i].Rate
+		r.N = min(r.N*times, r.Of)
+	}
+	return more
 }
 
 // ProfileNamed returns the profile of that name.
@@ -78,71 +177,3 @@ func ProfileNamed(name string) (Profile, error) {
 	}
 	return Profile{}, fmt.Errorf("there is no profile %q; there are %s", name, strings.Join(names, ", "))
 }
-
-// Storm draws what goes wrong from a seed. It implements [sim.Faults].
-type Storm struct {
-	log
-	Profile Profile
-	Seed    uint64
-	// Until is the true time at which faults stop.
-	Until time.Duration
-	// MayCrash says which nodes crash; clients of the system should not. Nil spares all.
-	MayCrash func(node string) bool
-}
-
-// Step implements sim.Faults.
-func (s *Storm) Step(step sim.Step) (strike sim.Strike) {
-	if step.At >= s.Until {
-		return strike
-	}
-	p, name := &s.Profile, step.Hash()
-	if s.stalls(name) {
-		s.strike(&step, &strike, Perturbation{Stall, step.Name(), p.StallFor.draw(sim.Draw(s.Seed, "stall for", name))})
-	}
-	if p.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash != nil && s.MayCrash(step.Node) {
-		s.strike(&step, &strike, Perturbation{Crash, step.Name(), p.Restart.draw(sim.Draw(s.Seed, "restart", name))})
-	}
-	return strike
-}
-
-// stalls says whether the task is held up at the step.
-func (s *Storm) stalls(name uint64) bool {
-	rates := s.Profile.Stall
-	if len(rates) == 0 {
-		return false
-	}
-	rate := rates[sim.Draw(s.Seed, "stall rate", 0)%uint64(len(rates))]
-	return rate.hit(sim.Draw(s.Seed, "stall", name))
-}
-
-// Message implements sim.Faults.
-func (s *Storm) Message(m *sim.Message) (passage sim.Passage) {
-	if m.At >= s.Until {
-		return passage
-	}
-	p, name := &s.Profile, m.Hash()
-	if p.Drop.hit(sim.Draw(s.Seed, "drop", name)) {
-		s.pass(m, &passage, Perturbation{Kind: Drop, At: m.Name()})
-		return passage
-	}
-	if p.Delay.hit(sim.Draw(s.Seed, "delay", name)) {
-		s.pass(m, &passage, Perturbation{Delay, m.Name(), p.DelayFor.draw(sim.Draw(s.Seed, "delay by", name))})
-	}
-	if m.Leg == sim.Request && p.Duplicate.hit(sim.Draw(s.Seed, "duplicate", name)) {
-		s.pass(m, &passage, Perturbation{Duplicate, m.Name(), p.DuplicateAfter.draw(sim.Draw(s.Seed, "duplicate after", name))})
-	}
-	return passage
-}
-
-// Armed implements sim.Foresight.
-func (s *Storm) Armed(step sim.Step) bool {
-	if s.Over(step.At) {
-		return false
-	}
-	name := step.Hash()
-	return s.stalls(name) ||
-		s.Profile.Crash.hit(sim.Draw(s.Seed, "crash", name)) && s.MayCrash(step.Node)
-}
-
-// Over implements sim.Foresight.
-func (s *Storm) Over(at time.Duration) bool { return at >= s.Until }

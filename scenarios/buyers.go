@@ -67,8 +67,7 @@ func (b buyer) insist(ctx context.Context, url string, body any) {
 		panic(err) // a body of the harness's own
 	}
 	for try := range tries {
-		status := b.request(ctx, http.MethodPost, url, text, b.key())
-		if status != 0 && status < 500 && status != http.StatusAccepted && status != http.StatusConflict {
+		if answer := b.request(ctx, http.MethodPost, url, text, b.key()); answer.definite() {
 			return
 		}
 		if b.p.Clock().Sleep(ctx, time.Second<<try) != nil {
@@ -85,8 +84,22 @@ func (b buyer) key() string {
 	return "key-" + strconv.Itoa(b.number)
 }
 
-// request returns the answer's status, 0 if there is none.
-func (b buyer) request(ctx context.Context, method, url string, body []byte, key string) int {
+// reply is what a buyer was answered; the zero reply is no answer.
+type reply struct {
+	status int
+	body   []byte
+}
+
+// definite says whether there is no sense in asking again.
+func (r reply) definite() bool {
+	var trade struct{ State string }
+	if json.Unmarshal(r.body, &trade) == nil && trade.State == "PAYERROR" {
+		return false // the bank said no; perhaps it does not the next time
+	}
+	return r.status != 0 && r.status < 500 && r.status != http.StatusAccepted && r.status != http.StatusConflict
+}
+
+func (b buyer) request(ctx context.Context, method, url string, body []byte, key string) reply {
 	ctx, cancel := b.p.Clock().WithTimeout(ctx, patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
@@ -98,11 +111,12 @@ func (b buyer) request(ctx context.Context, method, url string, body []byte, key
 	}
 	resp, err := b.p.HTTPClient().Do(r)
 	if err != nil {
-		return 0
+		return reply{}
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return 0
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return reply{}
 	}
-	return resp.StatusCode
+	return reply{resp.StatusCode, text}
 }

@@ -67,14 +67,18 @@ type Result struct {
 // horizon is how long the storm lasts: all deadlines have passed by then.
 const horizon = 20 * time.Minute
 
-// settleLimit is how long a run may take to come to rest after the storm: the
-// longest resend schedule of a channel, and more.
-const settleLimit = 26 * time.Hour
+// A run settles until nothing is pending, and at least until the bill of its day has
+// been compared; at most until every resend schedule of a channel has passed.
+const (
+	settleLeast = 26 * time.Hour
+	settleLimit = horizon + 60*time.Hour
+)
 
 // injector is what a run needs of its faults.
 type injector interface {
 	sim.Faults
 	Fired() []faults.Firing
+	Arm(*sim.World, faults.Hands)
 }
 
 // Run runs a case in an arena and judges it. The error is about the harness, never
@@ -86,6 +90,9 @@ func Run(c Case, arena *sim.Arena, running ...func(*sim.World)) (*Result, error)
 		return nil, fmt.Errorf("setting up: %w", err)
 	}
 	defer w.Close()
+	if err := w.arm(inject); err != nil {
+		return nil, fmt.Errorf("setting up: %w", err)
+	}
 	for _, f := range running {
 		f(w.World)
 	}
@@ -101,15 +108,13 @@ func (c *Case) injector() injector {
 	if c.Plan != nil {
 		return faults.NewScript(c.Plan)
 	}
-	return &faults.Storm{Profile: c.Profile, Seed: c.Seed, Until: horizon, MayCrash: mayCrash}
+	return faults.NewStorm(c.Seed, c.Profile, c.targets(), horizon)
 }
-
-// mayCrash spares the buyers: they are the witnesses.
-func mayCrash(node string) bool { return node != "buyer" }
 
 // settle lets the healed world run until nothing is pending, and what is under way
 // then arrive.
 func (w *world) settle() {
+	w.World.Run(settleLeast)
 	w.RunUntil(settleLimit, w.evidence.Settled)
 	w.World.Run(w.Now() + time.Minute)
 }

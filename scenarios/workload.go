@@ -3,6 +3,7 @@ package scenarios
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -46,6 +47,9 @@ type Workload struct {
 	Orders     map[string]*Order // by number
 	Operations []Operation       // in the order of time
 }
+
+// names returns the orders' numbers, in a fixed order.
+func (w *Workload) names() []string { return slices.Sorted(maps.Keys(w.Orders)) }
 
 // payWindow is how long an order waits for its money, if its case says nothing else.
 const payWindow = 15 * time.Minute

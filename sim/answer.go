@@ -80,15 +80,23 @@ func (r *responder) send(s *stream) {
 	if x.client == nil {
 		return
 	}
-	passage := w.passage(m)
-	if passage.Drop {
-		w.trace.add(Record{At: w.now, Node: m.From, Event: EventDrop, Op: m.Name(), Message: m})
+	passage, way := w.passage(m), w.way(m.From, m.To)
+	switch {
+	case passage.Drop:
+		w.lose(m, m.From, "")
+		return
+	case way.Cut:
+		w.lose(m, m.From, cut(m.From, m.To))
+		return
+	case passage.Reset:
+		w.reset(m, x)
 		return
 	}
+	passage.Delay += way.Slow
 	if s != nil {
-		s.delay = passage.Delay
+		s.delay, passage.Hold = passage.Delay, 0
 	}
-	w.after(w.timing.Link+passage.Delay, x.request.Exchange, func() {
+	w.carry(m, x.request.Exchange, w.timing.Link+passage.Delay, passage.Hold, func() {
 		if x.settled {
 			return
 		}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -62,24 +63,26 @@ func (c BrokerClient) Subscribe(topic string, handle func(context.Context, Deliv
 func (c BrokerClient) Publish(ctx context.Context, topic, key string, body []byte, delay time.Duration) error {
 	t := c.p.enter("Publish")
 	w := c.p.w
-	m := &Message{Leg: Request, Kind: topic, Key: key, From: c.p.node.Name, To: c.b.Name, Method: "PUBLISH", Path: topic, Body: bytes.Clone(body)}
+	m := &Message{Leg: Request, Kind: topic, Key: key, From: c.p.node.Name, To: c.b.Name, Method: MethodPublish, Path: topic, Body: bytes.Clone(body)}
 	o := t.begin("publish "+topic, key)
 	if err := ended(ctx); err != nil {
 		return err
 	}
 	w.number(m)
 	t.record(Record{Event: EventSend, Op: m.Name(), Message: m})
-	c.b.accept(m, delay) // taken; the reply is still on its way
-	t.sleepUntil(ctx, w.now+2*w.timing.Link)
+	err := t.ask(ctx, c.b.Name, func() { c.b.accept(m, delay) })
+	if err != nil {
+		t.record(Record{Event: EventFail, Op: m.Name(), Detail: err.Error()})
+	}
 	o.end()
-	return ended(ctx)
+	return cmp.Or(err, ended(ctx))
 }
 
 // accept keeps the message, or loses it.
 func (b *Broker) accept(m *Message, delay time.Duration) {
 	passage := b.w.passage(m)
 	if passage.Drop || b.LoseAll {
-		b.w.trace.add(Record{At: b.w.now, Node: b.Name, Event: EventDrop, Op: m.Name(), Message: m})
+		b.w.lose(m, b.Name, "")
 		return
 	}
 	due := b.w.timing.Link + max(0, delay) + passage.Delay
@@ -114,6 +117,11 @@ func (d *delivery) attempt() {
 	}
 	d.tries++
 	w := d.b.w
+	if way := w.way(d.b.Name, s.p.node.Name); way.Cut {
+		w.lose(d.m, s.p.node.Name, cut(d.b.Name, s.p.node.Name))
+		d.b.deliver(d, redeliverAfter)
+		return
+	}
 	w.trace.add(Record{At: w.now, Node: s.p.node.Name, Event: EventDeliver, Op: d.name, Message: d.m})
 	t := s.p.newTask(s.p.unique(d.name), d.m.Key, nil)
 	t.run = func() { d.handle(t, s) }
@@ -126,9 +134,11 @@ func (d *delivery) handle(t *task, s subscriber) {
 	t.begin("receive", "").end()
 	err := s.handle(s.p.context(), Delivery{ID: d.m.Exchange, Topic: d.m.Kind, Key: d.m.Key, Body: bytes.Clone(d.m.Body)})
 	o := t.begin("acknowledge", "")
-	if err == nil {
+	switch {
+	case err == nil && d.b.w.way(s.p.node.Name, d.b.Name).Cut: // the broker will hand it out again
+	case err == nil:
 		d.done = true
-	} else {
+	default:
 		t.record(Record{Event: EventFail, Op: d.name, Detail: err.Error()})
 		d.b.deliver(d, redeliverAfter)
 	}

@@ -10,9 +10,10 @@ import (
 // it; no database and no property goes by a node's clock.
 type NodeClock struct {
 	w     *World
-	base  time.Duration // true time of the last change
-	shown time.Duration // what the clock showed then
-	ppm   int64         // parts per million it runs fast (or, negative, slow)
+	base  time.Duration  // true time of the last change
+	shown time.Duration  // what the clock showed then
+	ppm   int64          // parts per million it runs fast (or, negative, slow)
+	zone  *time.Location // whose time of day it shows, nil for the world's
 }
 
 const million = 1_000_000
@@ -37,8 +38,20 @@ func (c *NodeClock) Jump(d time.Duration) { c.rebase(); c.shown += d }
 // Drift makes the clock run fast by the given parts per million from now on.
 func (c *NodeClock) Drift(ppm int64) { c.rebase(); c.ppm = ppm }
 
+// SetRight makes the clock show true time, at true speed, from now on.
+func (c *NodeClock) SetRight() { c.Skew(0); c.ppm = 0 }
+
+// Move sets the zone whose time of day the clock shows.
+func (c *NodeClock) Move(zone *time.Location) { c.zone = zone }
+
 // Now returns what the clock shows.
-func (c *NodeClock) Now() time.Time { return c.w.trace.Start.Add(c.elapsed()) }
+func (c *NodeClock) Now() time.Time {
+	now := c.w.trace.Start.Add(c.elapsed())
+	if c.zone != nil {
+		return now.In(c.zone)
+	}
+	return now
+}
 
 // after returns the true time at which d will have passed on this clock, if it
 // goes on as it does now.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	sqlite3 "github.com/mattn/go-sqlite3"
 )
 
 // errDead is what a process that died gets where a panic would leave database/sql
@@ -17,6 +19,9 @@ var errDead = errors.New("sim: the process has crashed")
 // errHostTime refuses a statement whose outcome would depend on when the world runs.
 var errHostTime = errors.New("sim: the statement reads the clock of the machine that runs the world: use db_now_ms(), or hand the time in")
 
+// errLost is what is known of an operation whose connection was lost.
+var errLost = errors.New("the connection to the database was lost: whether the last statement took effect is not known")
+
 // conn is a connection of a process: each operation is a step, takes virtual time,
 // and waits for locks in virtual time.
 type conn struct {
@@ -26,6 +31,7 @@ type conn struct {
 	raw         *rawConn // nil once given back
 	busyTimeout time.Duration
 	tx          *openTx // nil outside a transaction
+	broken      bool    // the connection is lost
 }
 
 // openTx is a transaction that is open on a connection.
@@ -110,7 +116,9 @@ func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, r
 	if c.tx != nil || st.verb != "SELECT" {
 		t.acted()
 	}
-	o := t.begin(st.name, c.key(st, args))
+	o := t.operation(st.name, c.key(st, args))
+	o.sql = sqlStep{c.db.Name, st.kind(), c.mayWait(st)}
+	o.strike = o.step(Before)
 	if err := c.ended(ctx); err != nil && st.verb != "ROLLBACK" {
 		return err
 	}
@@ -123,6 +131,12 @@ func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, r
 	if st.setsTimeout {
 		c.busyTimeout = st.busyTimeout
 		return nil
+	}
+	if c.broken {
+		return errLost
+	}
+	if o.strike.SQL != "" {
+		return c.fail(ctx, t, o, Before)
 	}
 	w.sql++
 	t.sleepUntil(ctx, w.now+c.cost(st))
@@ -138,8 +152,34 @@ func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, r
 	if c.tx == nil && len(c.raw.changed) > 0 {
 		c.db.publish(c.raw, Record{At: w.now, Node: c.p.node.Name, Task: t.name})
 	}
-	o.end()
+	if o.strike = o.end(); o.strike.SQL != "" && err == nil {
+		return c.fail(ctx, t, o, After)
+	}
 	return err
+}
+
+// fail lets the operation end as its strike says.
+func (c *conn) fail(ctx context.Context, t *task, o operation, phase Phase) error {
+	t.record(Record{Event: EventFault, Op: o.name() + phase.String(), Detail: string(o.strike.SQL)})
+	switch o.strike.SQL {
+	case SQLBusy:
+		t.sleepUntil(ctx, c.p.w.now+c.busyTimeout)
+		return sqlite3.Error{Code: sqlite3.ErrBusy}
+	case SQLFull:
+		return sqlite3.Error{Code: sqlite3.ErrFull}
+	case SQLLost:
+		c.broken = true
+		c.rollBack()
+		return errLost
+	}
+	return sqlite3.Error{Code: sqlite3.ErrIoErr}
+}
+
+// mayWait says whether the statement would wait for another connection's lock.
+// SQLite does not wait inside a transaction that already holds a lock, since that
+// could be a deadlock, but for its COMMIT.
+func (c *conn) mayWait(st *statement) bool {
+	return st.verb != "ROLLBACK" && (c.tx == nil || !c.tx.used || st.commits())
 }
 
 // ended returns the error of a context that has ended. The transaction goes with
@@ -175,8 +215,7 @@ func (c *conn) cost(st *statement) time.Duration {
 }
 
 // retry runs the statement, and again whenever a lock was in the way and may have
-// gone, until the busy timeout. SQLite does not wait inside a transaction that
-// already holds a lock, since that could be a deadlock, but for its COMMIT.
+// gone, until the busy timeout.
 func (c *conn) retry(ctx context.Context, t *task, st *statement, o operation, run func() (int64, error)) (int64, error) {
 	deadline := c.p.w.now + c.busyTimeout
 	for st.script && c.othersHold() && c.p.w.now < deadline && c.ended(ctx) == nil {
@@ -190,8 +229,7 @@ func (c *conn) retry(ctx context.Context, t *task, st *statement, o operation, r
 			return 0, err
 		}
 		n, err := run()
-		mayWait := c.tx == nil || !c.tx.used || st.commits()
-		if !isBusy(err) || !mayWait || c.p.w.now >= deadline {
+		if !isBusy(err) || !c.mayWait(st) || c.p.w.now >= deadline {
 			return n, err
 		}
 		t.acted()
@@ -271,7 +309,7 @@ func (c *conn) BeginTx(ctx context.Context, _ driver.TxOptions) (_ driver.Tx, er
 	}
 	c.tx.ctx = ctx
 	if deadline, ok := trueDeadline(ctx); ok {
-		c.p.w.push(event{at: deadline, name: c.tx.task.full, call: c.p.contextsEnded})
+		c.p.w.push(event{at: deadline, name: c.tx.task.full, of: c.p, call: c.p.contextsEnded})
 	}
 	return c, nil
 }
@@ -324,7 +362,7 @@ func (c *conn) Prepare(query string) (driver.Stmt, error) { return &stmt{c, quer
 
 // IsValid implements driver.Validator. It is asked when the pool gets the
 // connection back; with someone waiting for a place, it gives its place up.
-func (c *conn) IsValid() bool { return len(c.pool.waiters) == 0 }
+func (c *conn) IsValid() bool { return !c.broken && len(c.pool.waiters) == 0 }
 
 // ResetSession implements driver.SessionResetter.
 func (c *conn) ResetSession(context.Context) error { return nil }

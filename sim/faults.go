@@ -14,20 +14,51 @@ type Faults interface {
 	Message(m *Message) Passage
 }
 
-// Strike is what happens to a task at a step: first it is stalled, then its
-// process crashes. The zero Strike does nothing.
+// Links is what Faults may say of the network itself, apart from single messages.
+type Links interface {
+	// Way is asked when something is about to go from one node to another.
+	Way(from, to string, at time.Duration) Way
+}
+
+// Strike is what happens to a task at a step: first it is stalled, then its process
+// stands still, then it crashes; if it lives, its operation may fail. The zero
+// Strike does nothing.
 type Strike struct {
 	Stall   time.Duration
+	Pause   time.Duration // the whole process stands still, as in a stop of the world
 	Crash   bool
 	Restart time.Duration // from the crash to the next boot
+	SQL     SQLFault      // of an SQL operation: it fails
+	// Of a lease's acquisition, before it: it is granted although another has it;
+	// or it ends this long after it began, whatever was agreed.
+	Grant bool
+	Ends  time.Duration
 }
+
+// SQLFault is how an SQL operation fails.
+type SQLFault string
+
+const (
+	SQLBusy  SQLFault = "busy"  // another program has the lock for as long as the busy timeout; before the operation, where it Waits
+	SQLError SQLFault = "error" // an I/O error; before the operation, of which nothing is done
+	SQLFull  SQLFault = "full"  // the disk is full; before a write, of which nothing is done
+	SQLLost  SQLFault = "lost"  // the connection is lost; before the operation nothing of it is done, after it all is
+)
 
 // Passage is what happens to one leg of an exchange. The zero Passage delivers it
 // once, after the link's latency.
 type Passage struct {
 	Drop   bool
+	Reset  bool            // it is lost, and the client sees its connection reset
 	Delay  time.Duration   // on top of the link's latency
+	Hold   time.Duration   // it lets the next message of its way pass, but waits no longer than this
 	Copies []time.Duration // further deliveries, each this long after the first; requests only
+}
+
+// Way is the state of the network from one node to another. The zero Way is fine.
+type Way struct {
+	Cut  bool          // nothing arrives
+	Slow time.Duration // everything takes so much longer
 }
 
 // Phase says on which side of its operation a step lies.
@@ -54,6 +85,13 @@ type Step struct {
 	Key   string // the operation's key, where it is not the task's own
 	N     int    // which occurrence of the operation in this task, from 1
 	Phase Phase
+
+	// Of an SQL operation:
+	Database string
+	SQL      SQLKind
+	Waits    bool // for a lock, if another connection holds one
+
+	Taken bool // of a lease's acquisition: another owner has it
 
 	prefix uint64 // hash of "NODE/TASK/"
 }
@@ -85,3 +123,14 @@ func (s Step) Hash() uint64 {
 	}
 	return hashString(h, s.Phase.String())
 }
+
+// SQLKind is what kind of SQL operation a step belongs to.
+type SQLKind string
+
+const (
+	SQLRead     SQLKind = "read"
+	SQLWrite    SQLKind = "write"
+	SQLBegin    SQLKind = "begin"
+	SQLCommit   SQLKind = "commit"
+	SQLRollback SQLKind = "rollback"
+)

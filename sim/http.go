@@ -131,17 +131,27 @@ func (w *World) sendRequest(x *exchange, r *http.Request) {
 		return
 	}
 	passage := w.passage(m)
-	if passage.Drop {
-		w.trace.add(Record{At: w.now, Node: m.From, Event: EventDrop, Op: m.Name(), Message: m})
+	switch {
+	case passage.Drop:
+		w.lose(m, m.From, "")
+		return
+	case passage.Reset:
+		w.reset(m, x)
 		return
 	}
-	w.deliverAfter(w.timing.Link+passage.Delay, nodes, x, m.Exchange, r)
+	w.deliverAfter(w.timing.Link+passage.Delay, passage.Hold, nodes, x, m.Exchange, r)
 	for i, later := range passage.Copies {
 		name := m.Exchange + "+" + strconv.Itoa(i+1)
 		w.trace.add(Record{At: w.now, Node: m.From, Event: EventCopy, Op: name, Message: m})
 		ghost := &exchange{w: w, request: m, settled: true} // nobody waits for a copy's answer
-		w.deliverAfter(w.timing.Link+passage.Delay+later, nodes, ghost, name, r)
+		w.deliverAfter(w.timing.Link+passage.Delay+later, 0, nodes, ghost, name, r)
 	}
+}
+
+// reset breaks the exchange's connection, and loses the message that is on it.
+func (w *World) reset(m *Message, x *exchange) {
+	w.trace.add(Record{At: w.now, Node: m.From, Event: EventReset, Op: m.Name(), Message: m})
+	x.fail(w.timing.Link, errReset)
 }
 
 func (w *World) passage(m *Message) Passage {
@@ -160,20 +170,37 @@ func hostname(hostport string) string {
 
 // deliverAfter lets the request arrive at one of the nodes and starts the handler
 // there as a task with the request's name.
-func (w *World) deliverAfter(d time.Duration, nodes []*Node, x *exchange, name string, r *http.Request) {
-	w.after(d, name, func() {
+func (w *World) deliverAfter(d, hold time.Duration, nodes []*Node, x *exchange, name string, r *http.Request) {
+	w.carry(x.request, name, d, hold, func() {
 		node := route(nodes, name)
 		if node == nil {
 			x.fail(w.timing.Link, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
 			return
 		}
-		p := node.process
-		w.trace.add(Record{At: w.now, Node: node.Name, Event: EventDeliver, Op: name, Message: x.request})
-		p.exchanges = append(p.exchanges, x)
-		t := p.newTask(p.unique(name), x.request.Key, nil)
-		t.run = func() { x.serve(t, p, r) }
-		w.ready(t)
+		way := w.way(x.request.From, node.Name)
+		switch {
+		case way.Cut:
+			w.lose(x.request, node.Name, cut(x.request.From, node.Name))
+		case way.Slow > 0:
+			w.after(way.Slow, name, func() { x.arrive(node, name, r) })
+		default:
+			x.arrive(node, name, r)
+		}
 	})
+}
+
+// arrive starts the handler on the node, if something listens there.
+func (x *exchange) arrive(node *Node, name string, r *http.Request) {
+	w, p := x.w, node.process
+	if p == nil || p.handler == nil {
+		x.fail(w.timing.Link, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
+		return
+	}
+	w.trace.add(Record{At: w.now, Node: node.Name, Event: EventDeliver, Op: name, Message: x.request})
+	p.exchanges = append(p.exchanges, x)
+	t := p.newTask(p.unique(name), x.request.Key, nil)
+	t.run = func() { x.serve(t, p, r) }
+	w.ready(t)
 }
 
 // route chooses among the nodes that listen, by the name of what arrives.

@@ -57,7 +57,7 @@ func (l *loop) next() time.Duration {
 func (l *loop) schedule(at time.Duration) {
 	w := l.p.w
 	w.seq++
-	w.ticks.push(event{at: at, name: l.p.node.Name + "/" + l.name, seq: w.seq, call: func() { l.tick(at) }})
+	w.ticks.push(event{at: at, name: l.p.node.Name + "/" + l.name, seq: w.seq, of: l.p, call: func() { l.tick(at) }})
 }
 
 // tick starts the run that is scheduled for at, or leaves out all runs from there on
@@ -67,12 +67,12 @@ func (l *loop) tick(at time.Duration) {
 	if p.dead {
 		return
 	}
-	if idle := l.idleUntil(at); idle >= at {
+	if idle := l.idleUntil(at); idle >= at && at == p.w.now {
 		l.schedule(idle + l.interval)
 		return
 	}
 	t := p.newTask(p.unique(l.label(at)), "", nil)
-	t.idle, t.began = &idleRun{}, at
+	t.idle, t.began = &idleRun{}, p.w.now
 	t.run = func() {
 		t.begin("timer", "").end()
 		l.run(p.context())

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ type Leases struct {
 
 	w        *World
 	token    int64
-	held     map[string]heldLease
+	held     map[string][]heldLease   // by name; several only when something went wrong
 	keys     map[string]time.Duration // when they end
 	watchers []watcher
 }
@@ -41,7 +42,7 @@ type watcher struct {
 
 // Leases adds a lease service to the world.
 func (w *World) Leases(name string) *Leases {
-	return &Leases{Name: name, w: w, held: map[string]heldLease{}, keys: map[string]time.Duration{}}
+	return &Leases{Name: name, w: w, held: map[string][]heldLease{}, keys: map[string]time.Duration{}}
 }
 
 // LeaseClient is a process's connection to a lease service.
@@ -53,54 +54,66 @@ type LeaseClient struct {
 // Leases connects the process to a lease service.
 func (p *Process) Leases(l *Leases) LeaseClient { return LeaseClient{p, l} }
 
+// OpAcquire begins the name of the operation that acquires a lease.
+const OpAcquire = acquire + " "
+
+const acquire = "acquire"
+
 // call is one operation of the service: a step, and the way there and back.
-func (c LeaseClient) call(ctx context.Context, op, name string, f func()) error {
+func (c LeaseClient) call(ctx context.Context, op, name string, f func(Strike)) error {
 	t := c.p.enter("Leases")
-	o := t.begin(op+" "+name, "")
+	o := t.operation(op+" "+name, "")
+	o.taken = op == acquire && len(c.l.owners(name)) > 0
+	o.strike = o.step(Before)
 	if err := ended(ctx); err != nil {
 		return err
 	}
-	t.sleepUntil(ctx, c.p.w.now+c.p.w.timing.Link)
-	f()
-	t.sleepUntil(ctx, c.p.w.now+c.p.w.timing.Link)
+	err := t.ask(ctx, c.l.Name, func() { f(o.strike) })
 	o.end()
-	return ended(ctx)
+	return cmp.Or(err, ended(ctx))
+}
+
+// owners returns who holds the name now.
+func (l *Leases) owners(name string) []heldLease {
+	l.held[name] = slices.DeleteFunc(l.held[name], func(h heldLease) bool { return h.until <= l.w.now })
+	return l.held[name]
 }
 
 // Acquire takes a free name for ttl; false when somebody has it.
 func (c LeaseClient) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (lease Lease, ok bool, err error) {
-	err = c.call(ctx, "acquire", name, func() {
-		if !c.l.GrantAll && c.l.held[name].until > c.l.w.now {
+	err = c.call(ctx, acquire, name, func(s Strike) {
+		owners := c.l.owners(name)
+		if len(owners) > 0 && !s.Grant && !c.l.GrantAll {
 			return
+		}
+		if s.Ends > 0 {
+			ttl = min(ttl, s.Ends)
 		}
 		c.l.token++
 		lease, ok = Lease{name, owner, c.l.token}, true
-		c.l.held[name] = heldLease{lease, c.l.w.now + ttl}
+		c.l.held[name] = append(owners, heldLease{lease, c.l.w.now + ttl})
 	})
 	return lease, ok && err == nil, err
 }
 
 // Release frees the name if the lease is the one that holds it.
 func (c LeaseClient) Release(ctx context.Context, lease Lease) error {
-	return c.call(ctx, "release", lease.Name, func() {
-		if c.l.held[lease.Name].Lease == lease {
-			delete(c.l.held, lease.Name)
-		}
+	return c.call(ctx, "release", lease.Name, func(Strike) {
+		c.l.held[lease.Name] = slices.DeleteFunc(c.l.owners(lease.Name), func(h heldLease) bool { return h.Lease == lease })
 	})
 }
 
 // Held says whether the lease is the one that holds its name.
 func (c LeaseClient) Held(ctx context.Context, lease Lease) (held bool, err error) {
-	err = c.call(ctx, "ask", lease.Name, func() {
-		h := c.l.held[lease.Name]
-		held = c.l.GrantAll || h.Lease == lease && h.until > c.l.w.now
+	err = c.call(ctx, "ask", lease.Name, func(Strike) {
+		held = c.l.GrantAll || slices.ContainsFunc(c.l.owners(lease.Name), func(h heldLease) bool { return h.Lease == lease })
 	})
 	return held, err
 }
 
 // Expire sets a key that ends after ttl.
 func (c LeaseClient) Expire(ctx context.Context, key string, ttl time.Duration) error {
-	return c.call(ctx, "expire", key, func() {
+	return c.call(ctx, "expire", key, func(Strike) {
 		end := c.l.w.now + ttl
 		c.l.keys[key] = end
 		c.l.w.after(ttl, "expire "+key, func() {
@@ -132,14 +145,18 @@ func (l *Leases) notify(from *Process, key string) {
 	if i := strings.LastIndexAny(key, "/:"); i >= 0 {
 		kind, about = kind+" "+key[:i], key[i+1:]
 	}
-	m := &Message{Leg: Request, Kind: kind, Key: about, From: l.Name, To: from.node.Name, Method: "EXPIRED", Path: key}
+	m := &Message{Leg: Request, Kind: kind, Key: about, From: l.Name, To: from.node.Name, Method: MethodExpired, Path: key}
 	l.w.number(m)
 	passage := l.w.passage(m)
 	if len(live) == 0 || passage.Drop {
-		l.w.trace.add(Record{At: l.w.now, Node: l.Name, Event: EventDrop, Op: m.Name(), Message: m})
+		l.w.lose(m, l.Name, "")
 		return
 	}
 	chosen := live[Draw(0, "route", m.Hash())%uint64(len(live))]
+	if l.w.way(l.Name, chosen.p.node.Name).Cut {
+		l.w.lose(m, l.Name, cut(l.Name, chosen.p.node.Name))
+		return
+	}
 	for _, delay := range append([]time.Duration{0}, passage.Copies...) {
 		l.w.after(l.w.timing.Link+passage.Delay+delay, m.Exchange, func() { chosen.tell(m, key) })
 	}

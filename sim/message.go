@@ -14,6 +14,12 @@ const (
 	Answer  Leg = "answer"
 )
 
+// The methods of messages that are not HTTP's.
+const (
+	MethodPublish = "PUBLISH" // a broker's
+	MethodExpired = "EXPIRED" // the end of a key of a lease service
+)
+
 // Message is one leg of an HTTP exchange.
 type Message struct {
 	// Exchange is the exchange's stable name, KIND(KEY)#n: the n-th request of its

@@ -37,6 +37,19 @@ func (n *Node) Crash(restart time.Duration) {
 	}
 }
 
+// Pause lets the node's process stand still for d, between two steps: its timers
+// come late, what arrives waits. On a node that is down it does nothing.
+func (n *Node) Pause(d time.Duration) {
+	if n.process != nil {
+		n.process.pause(d, "")
+	}
+}
+
+func (p *Process) pause(d time.Duration, step string) {
+	p.pausedUntil = max(p.pausedUntil, p.w.now+d)
+	p.w.trace.add(Record{At: p.w.now, Node: p.node.Name, Event: EventPause, Op: step, Detail: d.String()})
+}
+
 func (n *Node) start() {
 	n.lives++
 	n.process = &Process{node: n, w: n.w}
@@ -64,14 +77,15 @@ func (n *Node) crash(restart time.Duration, step string) {
 // Process is one life of a node: what its boot function gets, and all that the
 // code running in it may use of the world. All its effects end with it.
 type Process struct {
-	node      *Node
-	w         *World
-	dead      bool
-	handler   http.Handler
-	tasks     []*task
-	conns     []*conn // open, in order of opening
-	databases []*sql.DB
-	exchanges []*exchange // requests it is answering
+	node        *Node
+	w           *World
+	dead        bool
+	pausedUntil time.Duration // it stands still until this true time
+	handler     http.Handler
+	tasks       []*task
+	conns       []*conn // open, in order of opening
+	databases   []*sql.DB
+	exchanges   []*exchange // requests it is answering
 }
 
 // Name returns the node's name.

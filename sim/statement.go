@@ -92,3 +92,17 @@ func (s *statement) endsTx() bool {
 }
 
 func (s *statement) commits() bool { return s.verb == "COMMIT" || s.verb == "END" }
+
+func (s *statement) kind() SQLKind {
+	switch {
+	case s.verb == "BEGIN":
+		return SQLBegin
+	case s.commits():
+		return SQLCommit
+	case s.verb == "ROLLBACK":
+		return SQLRollback
+	case s.write:
+		return SQLWrite
+	}
+	return SQLRead
+}

@@ -159,7 +159,7 @@ func (t *task) await(ctx context.Context, at time.Duration) {
 
 // wakeAt queues a wake-up that is void once the task has been woken otherwise.
 func (t *task) wakeAt(at time.Duration) {
-	t.p.w.push(event{at: at, name: t.full, task: t, wakeup: t.wakeups})
+	t.p.w.push(event{at: at, name: t.full, task: t, of: t.p, wakeup: t.wakeups})
 }
 
 // waitlist is who waits for something to become free.
@@ -188,12 +188,16 @@ func (l *waitlist) wake() {
 
 // begin reaches the step before an operation.
 func (t *task) begin(op, key string) operation {
+	o := t.operation(op, key)
+	o.strike = o.step(Before)
+	return o
+}
+
+func (t *task) operation(op, key string) operation {
 	if key == t.key {
 		key = ""
 	}
-	o := operation{t: t, op: op, key: key, n: t.count(op, key)}
-	o.step(Before)
-	return o
+	return operation{t: t, op: op, key: key, n: t.count(op, key)}
 }
 
 func (t *task) count(op, key string) int {
@@ -217,10 +221,20 @@ type operation struct {
 	t       *task
 	op, key string
 	n       int
+	sql     sqlStep
+	taken   bool
+	strike  Strike // at the step before
+}
+
+// sqlStep is what a step tells of an SQL operation.
+type sqlStep struct {
+	database string
+	kind     SQLKind
+	waits    bool
 }
 
 // end reaches the step after the operation.
-func (o operation) end() { o.step(After) }
+func (o operation) end() Strike { return o.step(After) }
 
 // name tells the operation within its task, see Step.Operation.
 func (o operation) name() string {
@@ -228,27 +242,46 @@ func (o operation) name() string {
 }
 
 // step gives the faults their chance and does what they say.
-func (o operation) step(phase Phase) {
+func (o operation) step(phase Phase) Strike {
 	t := o.t
 	w := t.p.w
 	t.mustLive()
 	w.steps++
 	if w.faults == nil {
-		return
+		return Strike{}
 	}
-	s := Step{At: w.now, Node: t.p.node.Name, Task: t.name, Op: o.op, Key: o.key, N: o.n, Phase: phase, prefix: t.prefix}
+	s := Step{
+		At: w.now, Node: t.p.node.Name, Task: t.name, Op: o.op, Key: o.key, N: o.n, Phase: phase,
+		Database: o.sql.database, SQL: o.sql.kind, Waits: o.sql.waits, Taken: o.taken, prefix: t.prefix,
+	}
 	if t.idle != nil {
-		t.idle.steps = append(t.idle.steps, Step{At: w.now - t.began, Node: s.Node, Op: s.Op, Key: s.Key, N: s.N, Phase: phase})
+		looked := s
+		looked.At, looked.Task = w.now-t.began, ""
+		t.idle.steps = append(t.idle.steps, looked)
 	}
 	strike := w.faults.Step(s)
-	if strike.Stall > 0 || strike.Crash {
+	if strike != (Strike{}) {
 		t.acted()
-	}
-	if strike.Stall > 0 {
-		t.record(Record{Event: EventStall, Op: s.Operation() + phase.String(), Detail: strike.Stall.String()})
-		t.sleepUntil(context.Background(), w.now+strike.Stall)
+		t.suffer(&s, &strike)
 	}
 	t.mustLive() // the faults may have killed the process by themselves
+	return strike
+}
+
+// suffer does what the strike says, but for what the operation itself must do.
+func (t *task) suffer(s *Step, strike *Strike) {
+	w := t.p.w
+	where := s.Operation() + s.Phase.String()
+	if strike.Stall > 0 {
+		t.record(Record{Event: EventStall, Op: where, Detail: strike.Stall.String()})
+		t.sleepUntil(context.Background(), w.now+strike.Stall)
+	}
+	t.mustLive()
+	if strike.Pause > 0 {
+		t.p.pause(strike.Pause, s.Name())
+		t.sleepUntil(context.Background(), t.p.pausedUntil)
+	}
+	t.mustLive()
 	if strike.Crash {
 		t.p.node.crash(strike.Restart, s.Name())
 		t.die()

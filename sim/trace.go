@@ -27,7 +27,10 @@ const (
 	EventCopy    Event = "copy"    // the network makes a further copy of a request
 	EventAnswer  Event = "answer"  // a handler's answer leaves; see Record.Message
 	EventFail    Event = "fail"    // a request fails at its sender; Detail says how
+	EventReset   Event = "reset"   // a connection is reset, and a message with it
 	EventStall   Event = "stall"   // a task is held up
+	EventPause   Event = "pause"   // a process stands still; Op is the step where
+	EventFault   Event = "fault"   // an operation is made to fail; Detail says how
 	EventLog     Event = "log"     // the system logged a warning or an error
 	EventNote    Event = "note"    // written by the harness
 )

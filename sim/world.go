@@ -64,6 +64,7 @@ type World struct {
 	closed    bool
 	faults    Faults
 	foresight Foresight
+	links     Links
 	naming    Naming
 	timing    Timing
 	trace     Trace
@@ -84,7 +85,8 @@ type World struct {
 
 	nodes     []*Node
 	hosts     map[string][]*Node
-	messages  map[string]int // requests sent, by kind and key
+	messages  map[string]int       // requests sent, by kind and key
+	held      map[string][]*parcel // by way
 	databases []*Database
 }
 
@@ -93,13 +95,14 @@ func New(c Config) *World {
 	w := &World{
 		arena: c.Arena, faults: c.Faults, naming: c.Naming, timing: c.Timing.withDefaults(), tape: c.Tape,
 		trace: Trace{Start: c.Start, hash: fnvOffset},
-		hosts: map[string][]*Node{}, messages: map[string]int{},
+		hosts: map[string][]*Node{}, messages: map[string]int{}, held: map[string][]*parcel{},
 	}
 	if w.arena == nil {
 		w.arena, w.ownArena = NewArena(), true
 	}
 	w.trace.Records = w.arena.takeRecords()
 	w.foresight, _ = c.Faults.(Foresight)
+	w.links, _ = c.Faults.(Links)
 	return w
 }
 
@@ -162,6 +165,11 @@ func (w *World) RunUntil(until time.Duration, stop func() bool) {
 			return
 		}
 		if e.task != nil && (e.task.done || e.wakeup != e.task.wakeups) {
+			continue
+		}
+		if e.of != nil && !e.of.dead && e.of.pausedUntil > e.at {
+			e.at = e.of.pausedUntil
+			w.queue.push(e)
 			continue
 		}
 		w.advance(e.at)
@@ -298,6 +306,7 @@ type event struct {
 	seq    uint64
 	task   *task
 	wakeup uint64
+	of     *Process // whose doing it is, nil for the world's own: it waits while the process stands still
 	call   func()
 }
 

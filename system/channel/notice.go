@@ -57,7 +57,10 @@ func (c *Channel) tell(ctx context.Context, tx *sql.Tx, t trade, news tidings) (
 	if t.oddity.Silent {
 		state = stateGivenUp
 	}
-	wait := c.cfg.Personality.FirstNotify.Milliseconds() + t.oddity.NotifyLagMs
+	wait := c.cfg.Personality.FirstNotify.Milliseconds()
+	if news.id == t.channelTxn {
+		wait += t.oddity.NotifyLagMs
+	}
 	_, err = tx.ExecContext(ctx, insertNotification, news.id, t.OutTradeNo, news.url, string(body), news.traceID, state, wait)
 	if err != nil {
 		return nil, fmt.Errorf("insert notification %s: %w", news.id, err)

@@ -18,9 +18,10 @@ type Oddity struct {
 	QueryLagMs  int64   `json:"queryLagMs"`  // for this long after its charge, a query still says NOTPAY
 	NotFoundMs  int64   `json:"notFoundMs"`  // for this long after its prepay, a query says TRADE_NOT_EXIST
 	SettleLagMs int64   `json:"settleLagMs"` // from the payer's confirmation to the charge; USERPAYING meanwhile
-	NotifyLagMs int64   `json:"notifyLagMs"` // added before the first notification
+	NotifyLagMs int64   `json:"notifyLagMs"` // added before the first notification of its charge
 	Silent      bool    `json:"silent"`      // no notification is ever sent
 	Copies      int     `json:"copies"`      // further copies of each first notification, at the same time
+	Declines    int     `json:"declines"`    // so many tries to pay fail first
 	RefundLagMs int64   `json:"refundLagMs"` // from a refund's acceptance to its outcome; zero: as the personality says
 	RefundState string  `json:"refundState"` // the outcome: SUCCESS (or empty), ABNORMAL or CLOSED
 	ChannelTxn  string  `json:"channelTxn"`  // the number of its charge, which may be one that another channel has used

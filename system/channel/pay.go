@@ -31,7 +31,7 @@ func (c *Channel) payTrade(ctx context.Context, p payment) (t trade, err error) 
 			return err
 		}
 		switch {
-		case p.decline:
+		case p.decline || t.declined < int64(t.oddity.Declines):
 			after, err = c.declineTrade(ctx, tx, t, p.traceID)
 		case t.oddity.SettleLagMs > 0:
 			after, err = c.delayCharge(ctx, tx, t)

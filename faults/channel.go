@@ -1,0 +1,99 @@
+package faults
+
+// What a payment channel does to a trade, or to a day's bill. How, is up to the hands
+// of the world; the words are those of the channels' documentation.
+const (
+	UnknownOutcome Kind = "unknown-outcome"
+	ChannelError   Kind = "channel-error"
+	RateLimit      Kind = "rate-limit"
+	LateSettlement Kind = "late-settlement"
+	QueryLag       Kind = "query-lag"
+	NotFoundYet    Kind = "not-found-yet"
+	PaidAtClose    Kind = "paid-at-close"
+	RepeatedNotice Kind = "repeated-notice"
+	DisorderNotice Kind = "disordered-notice"
+	Silence        Kind = "no-notice"
+	FailedFirst    Kind = "failed-first"
+	RefundAbnormal Kind = "refund-abnormal"
+	BillLate       Kind = "bill-late"
+	BillMissing    Kind = "bill-row-missing"
+	BillExtra      Kind = "bill-row-extra"
+	BillWrong      Kind = "bill-row-wrong"
+	SameNumber     Kind = "same-number"
+)
+
+var (
+	request = param{"at", fieldText} // the path of the requests concerned
+	paths   = []string{"/prepay", "/query", "/close", "/refund"}
+)
+
+var channelKinds = []spec{
+	{
+		name: UnknownOutcome, sentence: "the channel does what it is asked, and answers with an error",
+		verb: "loses-reply", anchor: atTrade, params: []param{request, times}, choices: paths,
+	},
+	{
+		name: ChannelError, sentence: "the channel answers with an error, and does nothing",
+		verb: "errs", anchor: atTrade, params: []param{request, times}, choices: paths,
+	},
+	{
+		name: RateLimit, sentence: "the channel answers that it is asked too often, and does nothing",
+		verb: "limits", anchor: atTrade, params: []param{request, times}, choices: paths,
+	},
+	{
+		name: LateSettlement, sentence: "the money is taken later than the buyer has confirmed",
+		verb: "settles-late", anchor: atTrade, params: []param{by},
+	},
+	{
+		name: QueryLag, sentence: "a query says for a while that a trade is not paid, though it is",
+		verb: "lags", anchor: atTrade, params: []param{forLong},
+	},
+	{
+		name: NotFoundYet, sentence: "a query says for a while that it knows of no such trade",
+		verb: "hides", anchor: atTrade, params: []param{forLong},
+	},
+	{
+		name: PaidAtClose, sentence: "no query says that a trade is paid, until closing it is answered so",
+		verb: "tells-at-close", anchor: atTrade,
+	},
+	{
+		name: RepeatedNotice, sentence: "the channel sends further copies of each notification at the same time",
+		verb: "repeats", anchor: atTrade, params: []param{times},
+	},
+	{
+		name: DisorderNotice, sentence: "the notification of the charge comes after those of what followed",
+		verb: "disorders", anchor: atTrade, params: []param{by},
+	},
+	{
+		name: Silence, sentence: "the channel never notifies",
+		verb: "keeps-silent", anchor: atTrade,
+	},
+	{
+		name: FailedFirst, sentence: "the buyer's first try to pay fails, and a later one succeeds",
+		verb: "declines-first", anchor: atTrade,
+	},
+	{
+		name: RefundAbnormal, sentence: "a refund that was accepted does not reach the buyer until a person looks at it",
+		verb: "upsets-refund", anchor: atTrade, params: []param{{"after", fieldFor}},
+	},
+	{
+		name: BillLate, sentence: "a day's bill is ready later",
+		verb: "delays-bill", anchor: atDay, params: []param{by},
+	},
+	{
+		name: BillMissing, sentence: "the bill lacks a trade's charge",
+		verb: "omits-row", anchor: atTrade,
+	},
+	{
+		name: BillExtra, sentence: "the bill has a charge that never was",
+		verb: "invents-row", anchor: atTrade, params: []param{cents},
+	},
+	{
+		name: BillWrong, sentence: "the bill has another amount for a trade's charge",
+		verb: "misstates-row", anchor: atTrade, params: []param{cents},
+	},
+	{
+		name: SameNumber, sentence: "a charge has the transaction number that another channel has used",
+		verb: "numbers", anchor: atTrade, params: []param{{"as", fieldText}},
+	},
+}

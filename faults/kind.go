@@ -1,0 +1,132 @@
+package faults
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// Kind is what a perturbation does.
+type Kind string
+
+// Kinds returns the kinds in the order of the docs.
+func Kinds() []Kind {
+	names := make([]Kind, len(kinds))
+	for i := range kinds {
+		names[i] = kinds[i].name
+	}
+	return names
+}
+
+// Describe returns the kind's meaning in one sentence, "" for an unknown one.
+func (k Kind) Describe() string {
+	if s := k.spec(); s != nil {
+		return s.sentence
+	}
+	return ""
+}
+
+// spec is all there is to know of one kind of perturbation.
+type spec struct {
+	name     Kind
+	sentence string
+	// As a line of text: ACTOR VERB ANCHOR [WORD VALUE]...
+	actor  string // "" if the anchor's first part, up to a slash, is the actor
+	verb   string
+	anchor anchor
+	params []param
+	// choices are the texts that are drawn, where one is.
+	choices []string
+
+	// What it does, one of these; nil for what the hands of a world do.
+	strike func(*sim.Strike, Perturbation)
+	pass   func(*sim.Passage, Perturbation)
+	way    func(*sim.Way, Perturbation)
+	clock  func(*sim.NodeClock, Perturbation)
+
+	// Where it could do something: at a step, to a message.
+	fits        func(*sim.Step) bool
+	fitsMessage func(*sim.Message) bool
+	rare        bool // it fits few steps, and its rate is among those
+}
+
+// anchor is what a perturbation's name names.
+type anchor string
+
+const (
+	atStep     anchor = "step"     // NODE/TASK#n/OPERATION:before|after
+	atMessage  anchor = "message"  // KIND(KEY)#n, with :answer for an answer
+	atWay      anchor = "way"      // NODE>NODE, or NODE<>NODE for both directions
+	atDatabase anchor = "database" // NAME
+	atNode     anchor = "node"     // NAME
+	atTrade    anchor = "trade"    // CHANNEL/OUT-TRADE-NUMBER
+	atDay      anchor = "day"      // CHANNEL/2006-01-02
+	atRow      anchor = "row"      // DATABASE/TABLE/ORDER
+)
+
+// param is a word of a line and the field whose value follows it.
+type param struct {
+	word  string
+	field field
+}
+
+type field string
+
+const (
+	fieldFor  field = "For"
+	fieldFrom field = "From"
+	fieldBy   field = "By"
+	fieldN    field = "N"
+	fieldText field = "Text"
+)
+
+var (
+	forLong = param{"for", fieldFor}
+	from    = param{"from", fieldFrom}
+	by      = param{"by", fieldBy}
+	times   = param{"times", fieldN}
+	cents   = param{"cents", fieldN}
+)
+
+// kinds are all kinds, in the order of the docs. None is ever changed.
+var kinds = slices.Concat(messageKinds, linkKinds, processKinds, databaseKinds, clockKinds, channelKinds, serviceKinds, operatorKinds)
+
+func (k Kind) spec() *spec {
+	for i := range kinds {
+		if kinds[i].name == k {
+			return &kinds[i]
+		}
+	}
+	return nil
+}
+
+func specOfVerb(verb string) *spec {
+	for i := range kinds {
+		if kinds[i].verb == verb {
+			return &kinds[i]
+		}
+	}
+	return nil
+}
+
+// drawnOnTheWay says whether the kind is anchored to what only a run brings up: a
+// step or a message. The others can be drawn before the run.
+func (s *spec) drawnOnTheWay() bool { return s.anchor == atStep || s.anchor == atMessage }
+
+// lasts says whether the kind goes on for a while, from a time on.
+func (s *spec) lasts() bool {
+	return slices.Contains(s.params, from) && slices.Contains(s.params, forLong)
+}
+
+// role is a task's name without its key and count: "callback", "close-scan".
+func role(task string) string {
+	if i := strings.IndexAny(task, "(#@"); i >= 0 {
+		return task[:i]
+	}
+	return task
+}
+
+// within says whether a time falls into a perturbation's.
+func (p *Perturbation) within(at time.Duration) bool { return at >= p.From && at-p.From < p.For }
