@@ -89,9 +89,9 @@ var storm = []Odds{
 	{Kind: Reorder, Rate: Rate{1, 25}, For: Range{ms, 30 * second}},
 	{Kind: Reset, Rate: Rate{1, 40}},
 
-	{Kind: Partition, Rate: Rate{1, 40}, For: Range{second, 5 * minute}},
-	{Kind: OneWay, Rate: Rate{1, 60}, For: Range{second, 5 * minute}},
-	{Kind: Clog, Rate: Rate{1, 50}, By: Range{10 * ms, 5 * second}, For: Range{second, 5 * minute}},
+	{Kind: Partition, Rate: Rate{1, 24}, For: Range{5 * second, 5 * minute}},
+	{Kind: OneWay, Rate: Rate{1, 36}, For: Range{5 * second, 5 * minute}},
+	{Kind: Clog, Rate: Rate{1, 24}, By: Range{10 * ms, 5 * second}, For: Range{5 * second, 5 * minute}},
 
 	{Kind: Crash, Rate: Rate{1, 500}, For: Range{10 * ms, 30 * second}},
 	{Kind: CrashLoop, Rate: Rate{1, 8000}, For: Range{10 * ms, 10 * second}, N: [2]int64{1, 4}},
@@ -102,7 +102,7 @@ var storm = []Odds{
 	{Kind: SQLError, Rate: Rate{1, 500}},
 	{Kind: LostCommit, Rate: Rate{1, 200}},
 	{Kind: Slow, Rate: Rate{1, 12}, By: Range{ms, 300 * ms}, For: Range{second, 2 * minute}},
-	{Kind: Full, Rate: Rate{1, 16}, For: Range{second, minute}},
+	{Kind: Full, Rate: Rate{1, 8}, For: Range{5 * second, 4 * minute}},
 
 	{Kind: Skew, Rate: Rate{1, 10}, By: Range{10 * ms, 4 * minute}},
 	{Kind: Drift, Rate: Rate{1, 20}, N: [2]int64{-50_000, 50_000}},
@@ -140,8 +140,8 @@ func Profiles() []Profile {
 		{Name: "calm", Sentence: "nothing goes wrong"},
 		{Name: "flaky", Sentence: "a bad network", Odds: slices.Clone(flaky)},
 		{Name: "storm", Sentence: "everything goes wrong now and then", Odds: slices.Clone(storm)},
-		{Name: "chaos", Sentence: "everything goes wrong three times as often", Odds: oftener(storm, 3)},
-		{Name: "swarm", Sentence: "chaos, of which each run draws a half of the kinds", Odds: oftener(storm, 3), Subset: true},
+		{Name: "chaos", Sentence: "everything goes wrong twice as often", Odds: oftener(storm, 2)},
+		{Name: "swarm", Sentence: "chaos, of which each run draws a half of the kinds", Odds: oftener(storm, 2), Subset: true},
 	}
 }
 

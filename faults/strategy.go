@@ -29,10 +29,11 @@ func Strategies() []Strategy {
 			},
 		},
 		{
-			Name: "latency", Sentence: "every third step takes a little longer",
+			Name: "latency", Sentence: "every third operation on behalf of an order takes a little longer",
 			stalls: func(uint64) Odds {
 				return Odds{Kind: Stall, Rate: Rate{1, 3}, For: Range{10 * time.Microsecond, 50 * ms}}
 			},
+			at: func(s *sim.Step) bool { return s.Phase == sim.Before && strings.Contains(s.Task, "(") },
 		},
 		{
 			Name: "priority", Sentence: "one to three steps of the run are held up for long, and nothing else (after PCT)",

@@ -19,6 +19,7 @@ type hands struct {
 	w        *world
 	oddities map[string]*channel.Oddity // by CHANNEL/OUT-TRADE-NUMBER
 	order    []string                   // of them
+	edited   map[string]bool            // rows of bills, by LEDGER/REFERENCE
 	watch    []sighting
 	failed   error
 }
@@ -31,7 +32,7 @@ type sighting struct {
 
 // arm puts a plan's perturbations into the world before it begins.
 func (w *world) arm(inject injector) error {
-	h := &hands{w: w, oddities: map[string]*channel.Oddity{}}
+	h := &hands{w: w, oddities: map[string]*channel.Oddity{}, edited: map[string]bool{}}
 	inject.Arm(w.World, h.do)
 	for _, trade := range h.order {
 		body, err := json.Marshal(h.oddities[trade])
@@ -149,6 +150,11 @@ func (h *hands) editBill(p faults.Perturbation, ledger, trade string, see func(f
 	case faults.BillExtra:
 		action, reference = "add", "X-"+reference
 	}
+	row := ledger + "/" + reference
+	if h.edited[row] {
+		return // a row has one mistake; the other never comes to pass
+	}
+	h.edited[row] = true
 	at := h.w.Trace().Start.Add(time.Minute).UnixMilli()
 	h.exec(ledger, `INSERT INTO bill_edits (reference, action, kind, out_trade_no, order_no, amount_cents, currency, at_ms)
 		VALUES (?, ?, 'charge', ?, ?, ?, 'CNY', ?)`, reference, action, trade, orderOf(trade), max(p.N, 1), at)
