@@ -47,7 +47,7 @@ trace goes to standard output and everything else to standard error.`,
 			if trace == "-" {
 				told = c.ErrOrStderr()
 			}
-			difference, err := scenarios.Recheck(drawn, result)
+			difference, err := scenarios.Recheck(result)
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ trace goes to standard output and everything else to standard error.`,
 				fmt.Fprintf(told, "nondeterministic: two runs of seed %d differ: %s\n", seed, difference)
 				return verdictError{scenarios.Nondeterministic}
 			}
-			return printRun(told, result, p)
+			return printRun(told, result)
 		},
 	}
 	f := c.Flags()
@@ -89,15 +89,15 @@ func writeTrace(file string, t *sim.Trace, stdout io.Writer) error {
 }
 
 // printRun tells what went wrong in a run and what came of it.
-func printRun(w io.Writer, r *scenarios.Result, p faults.Profile) error {
-	fmt.Fprintf(w, "seed %d, profile %s: what went wrong:\n", r.Seed, p.Name)
+func printRun(w io.Writer, r *scenarios.Result) error {
+	fmt.Fprintf(w, "%s: what went wrong:\n", r.Case.Title())
 	for _, one := range r.Fired {
 		fmt.Fprintf(w, "  %s  %s\n", r.Trace.Clock(one.When), one)
 	}
 	fmt.Fprintf(w, "\n%s: %d steps, %d statements, %v simulated, trace hash %016x\nprobes: %s\n",
 		r.Verdict, r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Probes))
 	for _, f := range r.Failures {
-		fmt.Fprintf(w, "\n%s", scenarios.Explain(r, f, p))
+		fmt.Fprintf(w, "\n%s", scenarios.Explain(r, f))
 	}
 	if r.Verdict != scenarios.Pass {
 		return verdictError{r.Verdict}
