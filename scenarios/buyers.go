@@ -14,7 +14,7 @@ import (
 )
 
 // startBuyers starts one task for each operation.
-func startBuyers(p *sim.Process, w Workload) {
+func startBuyers(p *sim.Process, w Workload, start time.Time) {
 	for i, op := range w.Operations {
 		p.Go(string(op.Verb)+"("+op.Order+")", func(ctx context.Context) {
 			if p.Clock().Sleep(ctx, op.At-p.Clock().Now().Sub(start)) == nil {

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -247,7 +248,7 @@ func (c *Case) targets() faults.Targets {
 		t.Rows = append(t.Rows, "shop/payment_records/"+name)
 	}
 	for _, name := range channelNames {
-		t.Days = append(t.Days, name+"/"+start.In(personality(name).Zone).Format(time.DateOnly))
+		t.Days = append(t.Days, name+"/"+cmp.Or(c.Start, usualStart).In(personality(name).Zone).Format(time.DateOnly))
 	}
 	return t
 }

@@ -43,7 +43,7 @@ func (p *pins) Over(time.Duration) bool { return false }
 func clock(t *testing.T, text string) time.Duration {
 	at, err := time.ParseInLocation("15:04:05.000", text, zone)
 	require.NoError(t, err)
-	return at.Sub(time.Date(0, 1, 1, start.Hour(), 0, 0, 0, zone))
+	return at.Sub(time.Date(0, 1, 1, usualStart.Hour(), 0, 0, 0, zone))
 }
 
 // The founding incident. The buyer pays 1.342 s before the scan looks; the callback

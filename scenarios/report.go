@@ -9,29 +9,39 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 )
 
-// explainAll tells each failure of a run.
-func explainAll(r *Result, profile faults.Profile) []SeedFailure {
-	if r.Verdict == Unknown {
-		message := "the linearizability check ran out of its budget"
-		return []SeedFailure{{Seed: r.Seed, Verdict: Unknown, Property: "linearizable-orders", Fingerprint: string(Unknown), Message: message,
-			Repro: replayLine(r.Seed, profile), Text: fmt.Sprintf("seed %d: %s\n\n%s", r.Seed, message, reproduceText(r.Seed, profile))}}
-	}
+// explainAll tells why a run did not pass.
+func explainAll(r *Result) []SeedFailure {
 	var told []SeedFailure
 	for _, f := range r.Failures {
-		told = append(told, SeedFailure{
-			Seed: r.Seed, Verdict: Broken, Property: f.Property, Message: f.Error(), Fingerprint: f.Fingerprint(),
-			Repro: replayLine(r.Seed, profile), Text: Explain(r, f, profile),
-		})
+		told = append(told, r.Case.failure(Broken, f.Property, f.Fingerprint(), f.Error(), Explain(r, f)))
+	}
+	switch r.Verdict {
+	case Unknown:
+		told = append(told, r.Case.fails(Unknown, "linearizable-orders", "the linearizability check ran out of its budget"))
+	case Stale:
+		told = append(told, r.Case.fails(Stale, string(Stale), "it never came to "+strings.ReplaceAll(strings.TrimSpace(r.Unreached.String()), "\n", "; ")))
 	}
 	return told
+}
+
+// fails tells of a run without a broken property that did not pass either.
+func (c *Case) fails(v Verdict, property, message string) SeedFailure {
+	return c.failure(v, property, string(v), message, fmt.Sprintf("%s is %s: %s\n\n%s", c.Title(), v, message, c.reproduceText()))
+}
+
+func (c *Case) failure(v Verdict, property, fingerprint, message, text string) SeedFailure {
+	return SeedFailure{
+		Seed: c.Seed, File: c.File, Verdict: v, Property: property, Message: message, Fingerprint: fingerprint,
+		Repro: c.commands()[0], Text: text,
+	}
 }
 
 // Explain tells a failure to somebody who has ten minutes: what broke, what it
 // costs, what happened just before, what had gone wrong by then, and how to see it
 // again.
-func Explain(r *Result, f checker.Failure, profile faults.Profile) string {
+func Explain(r *Result, f checker.Failure) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %s is broken: %s\n\n  %s\n  at stake: %s\n", r.Seed, f.Property, f.Sentence, f.Message, f.Stake)
+	fmt.Fprintf(&b, "%s: %s is broken: %s\n\n  %s\n  at stake: %s\n", r.Case.Title(), f.Property, f.Sentence, f.Message, f.Stake)
 	fmt.Fprintf(&b, "\n  what happened (%s):\n", stepOf(r.Trace, f))
 	for _, line := range lastLines(r.Trace, f, 6) {
 		fmt.Fprintf(&b, "    %s\n", line)
@@ -42,7 +52,7 @@ func Explain(r *Result, f checker.Failure, profile faults.Profile) string {
 			fmt.Fprintf(&b, "    %s\n", line)
 		}
 	}
-	fmt.Fprintf(&b, "\n%s", reproduceText(r.Seed, profile))
+	fmt.Fprintf(&b, "\n%s", r.Case.reproduceText())
 	return b.String()
 }
 
@@ -137,12 +147,55 @@ func shorten(line string, most int) string {
 	return line[:most] + "..."
 }
 
-// replayLine is the command that shows a seed again.
-func replayLine(seed uint64, profile faults.Profile) string {
-	return fmt.Sprintf("go run ./cmd/tillstorm replay --seed %d --profile %s", seed, profile.Name)
+// Title tells which run it is.
+func (c *Case) Title() string {
+	switch {
+	case c.File == "":
+		return fmt.Sprintf("seed %d", c.Seed)
+	case c.Vary:
+		return fmt.Sprintf("%s, seed %d", c.File, c.Seed)
+	}
+	return c.File
+}
+
+// commands are the lines to paste that show the run again.
+func (c *Case) commands() []string {
+	const replay = "go run ./cmd/tillstorm replay "
+	if c.File == "" {
+		return []string{
+			fmt.Sprintf(replay+"--seed %d --profile %s", c.Seed, c.Profile.Name),
+			fmt.Sprintf("go test ./scenarios -run '^TestSweep$' -seed %d -profile %s", c.Seed, c.Profile.Name),
+		}
+	}
+	line := replay + quoteForShell(c.File)
+	if c.Vary {
+		line += fmt.Sprintf(" --seed %d", c.Seed)
+	}
+	for _, p := range c.Added {
+		line += " --fault " + quoteForShell(p.String())
+	}
+	return []string{line}
+}
+
+// quoteForShell makes one word of a text, for a POSIX shell.
+func quoteForShell(text string) string {
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !isPlain(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// isPlain says whether a shell takes a character for itself.
+func isPlain(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./,:@%+", r)
 }
 
 // reproduceText ends every failure: the lines to paste.
-func reproduceText(seed uint64, profile faults.Profile) string {
-	return fmt.Sprintf("  reproduce with either of:\n    %s\n    go test ./scenarios -run '^TestSweep$' -seed %d -profile %s\n", replayLine(seed, profile), seed, profile.Name)
+func (c *Case) reproduceText() string {
+	lines := c.commands()
+	text := "  reproduce with"
+	if len(lines) > 1 {
+		text += " either of"
+	}
+	return text + ":\n    " + strings.Join(lines, "\n    ") + "\n"
 }

@@ -1,7 +1,9 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tillstorm/tillstorm/checker"
@@ -27,16 +29,26 @@ func (v Verdict) ExitCode() int {
 
 // Case is what a run is made of.
 type Case struct {
+	// File is the incident file that the case was read from; "" for one drawn from a seed.
+	File     string
 	Seed     uint64
+	Start    time.Time // the usual start if zero
 	Workload Workload
 	Policy   Policy
 	// PayWindow is how long an order waits for its money; 15 minutes if zero.
 	PayWindow time.Duration
+	// Stock is what the stock service begins with, by SKU, where that is not the usual.
+	Stock map[string]int64
 	// Profile is what faults are drawn from, with the seed. It is ignored if there
 	// is a plan.
 	Profile faults.Profile
 	// Plan is what goes wrong, where that is known beforehand.
 	Plan faults.Plan
+	// Added is tried on top of the plan. Then it alone must come to pass: it may keep
+	// the plan from doing so.
+	Added faults.Plan
+	// Vary draws the network's latencies from the seed, beside the plan.
+	Vary bool
 
 	tape *sim.Tape // for the benchmark: keeps the run's SQL
 }
@@ -51,7 +63,7 @@ func Draw(seed uint64, profile faults.Profile) Case {
 
 // Result is what became of a run.
 type Result struct {
-	Seed       uint64
+	Case       Case
 	Verdict    Verdict
 	Failures   []checker.Failure // the most money first
 	Fired      []faults.Firing   // what went wrong, in order
@@ -64,14 +76,15 @@ type Result struct {
 	Trace      *sim.Trace // valid until the arena's next run
 }
 
-// horizon is how long the storm lasts: all deadlines have passed by then.
+// horizon is how long the storm lasts, at least: all usual deadlines have passed by
+// then. No run ends before its last operation.
 const horizon = 20 * time.Minute
 
 // A run settles until nothing is pending, and at least until the bill of its day has
 // been compared; at most until every resend schedule of a channel has passed.
 const (
 	settleLeast = 26 * time.Hour
-	settleLimit = horizon + 60*time.Hour
+	settleLimit = 60*time.Hour - settleLeast
 )
 
 // injector is what a run needs of its faults.
@@ -96,7 +109,7 @@ func Run(c Case, arena *sim.Arena, running ...func(*sim.World)) (*Result, error)
 	for _, f := range running {
 		f(w.World)
 	}
-	w.World.Run(horizon) // the storm; injectors stop by themselves then
+	w.World.Run(max(horizon, c.Workload.end())) // the storm; injectors stop by themselves at the horizon
 	w.settle()
 	if w.failed != nil {
 		return nil, fmt.Errorf("setting up: %w", w.failed)
@@ -105,29 +118,70 @@ func Run(c Case, arena *sim.Arena, running ...func(*sim.World)) (*Result, error)
 }
 
 func (c *Case) injector() injector {
-	if c.Plan != nil {
-		return faults.NewScript(c.Plan)
+	if c.Plan == nil {
+		return c.storm(c.Profile)
 	}
-	return faults.NewStorm(c.Seed, c.Profile, c.targets(), horizon)
+	script := faults.NewScript(slices.Concat(c.Plan, c.Added))
+	if c.Vary {
+		return jitter{script, c.storm(latencies)}
+	}
+	return script
 }
+
+func (c *Case) storm(p faults.Profile) *faults.Storm {
+	return faults.NewStorm(c.Seed, p, c.targets(), horizon)
+}
+
+// latencies are those of a network in which nothing is wrong.
+var latencies = faults.Profile{Name: "latencies", Odds: []faults.Odds{
+	{Kind: faults.Delay, Rate: faults.Rate{N: 1, Of: 1}, By: latency}, {Kind: faults.LateAnswer, Rate: faults.Rate{N: 1, Of: 1}, By: latency},
+}}
+
+var latency = faults.Range{Min: 10 * time.Microsecond, Max: 20 * time.Millisecond}
+
+// jitter is a plan in a network whose latencies are drawn.
+type jitter struct {
+	*faults.Script
+	network *faults.Storm
+}
+
+// Message implements [sim.Faults].
+func (j jitter) Message(m *sim.Message) sim.Passage {
+	passage := j.Script.Message(m)
+	passage.Delay += j.network.Message(m).Delay
+	return passage
+}
+
+// Fired returns what the plan and the network did, in order: it is a plan again.
+func (j jitter) Fired() []faults.Firing {
+	fired := slices.Concat(j.Script.Fired(), j.network.Fired())
+	slices.SortStableFunc(fired, func(a, b faults.Firing) int { return cmp.Compare(a.When, b.When) })
+	return fired
+}
+
+// planned is an injector that knows what it has yet to do.
+type planned interface{ Unreached() faults.Plan }
 
 // settle lets the healed world run until nothing is pending, and what is under way
 // then arrive.
 func (w *world) settle() {
-	w.World.Run(settleLeast)
-	w.RunUntil(settleLimit, w.evidence.Settled)
+	w.World.Run(w.Now() + settleLeast)
+	w.RunUntil(w.Now()+settleLimit, w.evidence.Settled)
 	w.World.Run(w.Now() + time.Minute)
 }
 
 func (w *world) judge(c Case, inject injector) *Result {
 	r := &Result{
-		Seed: c.Seed, Verdict: Pass, Fired: inject.Fired(), Probes: w.evidence.Probes(),
+		Case: c, Verdict: Pass, Fired: inject.Fired(), Probes: w.evidence.Probes(),
 		Steps: w.Steps(), Statements: w.Statements(), SimTime: w.Now(), TraceHash: w.Trace().Hash(), Trace: w.Trace(),
 	}
 	var unknown bool
 	r.Failures, unknown = w.evidence.Finish()
-	if script, ok := inject.(*faults.Script); ok {
-		r.Unreached = script.Unreached()
+	if plan, ok := inject.(planned); ok {
+		r.Unreached = plan.Unreached()
+	}
+	if len(c.Added) > 0 {
+		r.Unreached = slices.DeleteFunc(r.Unreached, func(p faults.Perturbation) bool { return !slices.Contains(c.Added, p) })
 	}
 	switch {
 	case len(r.Failures) > 0:

@@ -12,7 +12,7 @@ import (
 
 // The simulated clock, loops, broker and leases pass the suite that the real ones pass.
 func TestSimulatedServicesConform(t *testing.T) {
-	w := sim.New(sim.Config{Start: start})
+	w := sim.New(sim.Config{Start: usualStart})
 	defer w.Close()
 	b, l := w.Broker("broker"), w.Leases("leases")
 	var result error

@@ -2,18 +2,14 @@ package scenarios
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"runtime"
-	"slices"
+	"iter"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tillstorm/tillstorm/faults"
-	"github.com/tillstorm/tillstorm/sim"
 )
 
 // Seeds is an inclusive range of seeds.
@@ -91,10 +87,6 @@ func (s Sweep) Check() error {
 	return nil
 }
 
-// recheckEvery is how often a seed is run twice, the second time in an arena of its
-// own, and the traces compared: the first of a sweep, and each fiftieth from there.
-const recheckEvery = 50
-
 // Report is what became of a sweep. Its JSON is the contract with CI.
 type Report struct {
 	Seeds            int            `json:"seeds"`
@@ -126,101 +118,54 @@ type SeedFailure struct {
 	Text        string  `json:"-"` // for people: see Explain
 }
 
-// outcome is what a sweep keeps of one run.
-type outcome struct {
-	seed     uint64
-	verdict  Verdict
-	hash     uint64
-	result   Result // without its trace
-	failures []SeedFailure
-}
-
 // Run runs the sweep. It ends early, with what it has, when the context does. An
 // error is about the harness.
 func (s Sweep) Run(ctx context.Context) (*Report, error) {
 	began := time.Now()
-	if s.Workers <= 0 {
-		s.Workers = runtime.GOMAXPROCS(0)
-	}
 	if s.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.For)
 		defer cancel()
 	}
-	var (
-		mu       sync.Mutex
-		outcomes []outcome
-		errs     []error
-		failed   int
-		workers  sync.WaitGroup
-	)
-	next := s.seeds(ctx)
-	for range s.Workers {
-		workers.Go(func() {
-			w := newWorker(s.Profile, s.adjust)
-			defer w.close()
-			for seed, twice, ok := next(); ok; seed, twice, ok = next() {
-				o, err := w.run(seed, twice)
-				mu.Lock()
-				if err != nil {
-					errs = append(errs, err)
-					mu.Unlock()
-					return
-				}
-				outcomes = append(outcomes, o)
-				if o.verdict != Pass {
-					failed++
-				}
-				if s.Progress != nil {
-					s.Progress(len(outcomes), failed)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	workers.Wait()
-	if err := errors.Join(errs...); err != nil {
+	outcomes, err := runAll(s.Workers, s.jobs(ctx), s.Progress)
+	if err != nil {
 		return nil, err
 	}
-	r := s.report(outcomes)
-	r.WallNs = time.Since(began).Nanoseconds()
-	return r, nil
+	return newReport(outcomes, began), nil
 }
 
-// seeds returns a function that hands out the shard's seeds in order, and says which
-// to run twice.
-func (s Sweep) seeds(ctx context.Context) func() (seed uint64, twice, ok bool) {
-	var mu sync.Mutex
-	handed := 0
-	step, seed := uint64(1), s.Seeds.First
+// jobs draws the shard's seeds in order, until the context ends.
+func (s Sweep) jobs(ctx context.Context) iter.Seq[job] {
+	step, first := uint64(1), s.Seeds.First
 	if s.Shard.N > 0 {
-		step, seed = uint64(s.Shard.N), s.Seeds.First+uint64(s.Shard.I-1)
+		step, first = uint64(s.Shard.N), s.Seeds.First+uint64(s.Shard.I-1)
 	}
-	return func() (uint64, bool, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if ctx.Err() != nil || seed > s.Seeds.Last {
-			return 0, false, false
+	return func(yield func(job) bool) {
+		for n := 0; n < s.Count() && ctx.Err() == nil; n++ {
+			c := Draw(first+uint64(n)*step, s.Profile)
+			if s.adjust != nil {
+				s.adjust(&c)
+			}
+			if !yield(job{number: n, c: c, twice: n%recheckEvery == 0}) {
+				return
+			}
 		}
-		handed++
-		seed += step
-		return seed - step, handed%recheckEvery == 1, true
 	}
 }
 
-// report adds up the outcomes, in the order of the seeds.
-func (s Sweep) report(outcomes []outcome) *Report {
-	slices.SortFunc(outcomes, func(a, b outcome) int { return int(int64(a.seed) - int64(b.seed)) })
+// newReport adds up the outcomes.
+func newReport(outcomes []outcome, began time.Time) *Report {
 	r := &Report{Seeds: len(outcomes), Failures: []SeedFailure{}, FaultsFired: map[string]int{}, Probes: map[string]int{}, Unreached: []string{}}
 	for _, kind := range faults.Kinds() {
 		r.FaultsFired[string(kind)] = 0
 	}
 	hash := fnv.New64a()
 	for _, o := range outcomes {
-		fmt.Fprintf(hash, "%d %016x\n", o.seed, o.hash)
+		fmt.Fprintf(hash, "%d %016x\n", o.result.Case.Seed, o.result.TraceHash)
 		r.count(o)
 	}
 	r.TraceHash = fmt.Sprintf("%016x", hash.Sum64())
+	r.WallNs = time.Since(began).Nanoseconds()
 	return r
 }
 
@@ -247,6 +192,9 @@ func (r *Report) count(o outcome) {
 	for name, n := range o.result.Probes {
 		r.Probes[name] += n
 	}
+	for _, p := range o.result.Unreached {
+		r.Unreached = append(r.Unreached, p.String())
+	}
 }
 
 // Verdict returns the worst that came up: a difference between two runs of a seed
@@ -263,79 +211,4 @@ func (r *Report) Verdict() Verdict {
 		return Stale
 	}
 	return Pass
-}
-
-// worker runs one seed after the other in one arena.
-type worker struct {
-	profile faults.Profile
-	adjust  func(*Case)
-	arena   *sim.Arena
-	watch   *watchdog
-}
-
-func newWorker(profile faults.Profile, adjust func(*Case)) *worker {
-	return &worker{profile: profile, adjust: adjust, arena: sim.NewArena(), watch: startWatchdog()}
-}
-
-func (w *worker) close() { w.watch.stop(); w.arena.Close() }
-
-func (w *worker) run(seed uint64, twice bool) (outcome, error) {
-	c := Draw(seed, w.profile)
-	if w.adjust != nil {
-		w.adjust(&c)
-	}
-	w.watch.name(replayLine(seed, w.profile))
-	r, err := Run(c, w.arena, w.watch.observe)
-	if err != nil {
-		return outcome{}, fmt.Errorf("seed %d: %w", seed, err)
-	}
-	o := outcome{seed: seed, verdict: r.Verdict, hash: r.TraceHash, failures: explainAll(r, w.profile)}
-	if twice {
-		if err := w.recheck(c, r, &o); err != nil {
-			return outcome{}, err
-		}
-	}
-	o.result = *r
-	o.result.Trace = nil
-	return o, nil
-}
-
-// recheck runs the case again and compares the traces, record by record.
-func (w *worker) recheck(c Case, first *Result, o *outcome) error {
-	difference, err := Recheck(c, first, w.watch.observe)
-	if err != nil || difference == "" {
-		return err
-	}
-	o.verdict = Nondeterministic
-	o.failures = []SeedFailure{{
-		Seed: c.Seed, Verdict: Nondeterministic, Property: string(Nondeterministic), Fingerprint: string(Nondeterministic),
-		Message: difference, Repro: replayLine(c.Seed, w.profile),
-	}}
-	o.failures[0].Text = fmt.Sprintf("seed %d is nondeterministic: %s\n\n%s", c.Seed, difference, reproduceText(c.Seed, w.profile))
-	return nil
-}
-
-// Recheck runs a case again, in an arena of its own, and tells the first record in
-// which its trace differs from the first run's, "" if none does.
-func Recheck(c Case, first *Result, running ...func(*sim.World)) (difference string, err error) {
-	fresh := sim.NewArena()
-	defer fresh.Close()
-	again, err := Run(c, fresh, running...)
-	if err != nil {
-		return "", fmt.Errorf("seed %d, second run: %w", c.Seed, err)
-	}
-	if again.TraceHash == first.TraceHash {
-		return "", nil
-	}
-	return firstDifference(first.Trace, again.Trace), nil
-}
-
-// firstDifference tells the first record in which two traces of a seed differ.
-func firstDifference(a, b *sim.Trace) string {
-	for i := range min(len(a.Records), len(b.Records)) {
-		if first, second := a.Line(&a.Records[i]), b.Line(&b.Records[i]); first != second {
-			return fmt.Sprintf("record %d differs:\n  first run:  %s\n  second run: %s", i+1, first, second)
-		}
-	}
-	return fmt.Sprintf("one run has %d records, the other %d", len(a.Records), len(b.Records))
 }

@@ -136,12 +136,9 @@ func TestUnreachedPlanIsStale(t *testing.T) {
 func TestShardsMakeTheWhole(t *testing.T) {
 	var seen []uint64
 	for i := 1; i <= 3; i++ {
-		next := Sweep{Seeds: Seeds{10, 20}, Shard: Shard{i, 3}}.seeds(t.Context())
-		first := true
-		for seed, twice, ok := next(); ok; seed, twice, ok = next() {
-			assert.Equal(t, first, twice, "the first seed of every shard is run twice")
-			first = false
-			seen = append(seen, seed)
+		for j := range (Sweep{Seeds: Seeds{10, 20}, Shard: Shard{i, 3}}).jobs(t.Context()) {
+			assert.Equal(t, j.number == 0, j.twice, "the first seed of every shard is run twice")
+			seen = append(seen, j.c.Seed)
 		}
 	}
 	assert.ElementsMatch(t, []uint64{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, seen)

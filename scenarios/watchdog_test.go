@@ -20,7 +20,7 @@ func TestWatchdogNamesTheTaskThatNeverCameBack(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		world := sim.New(sim.Config{Start: start})
+		world := sim.New(sim.Config{Start: usualStart})
 		defer world.Close()
 		world.Node("shop-1", func(*sim.Process) { waitForAnotherTask(never) })
 		w.observe(world)

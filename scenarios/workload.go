@@ -54,9 +54,17 @@ func (w *Workload) names() []string { return slices.Sorted(maps.Keys(w.Orders)) 
 // payWindow is how long an order waits for its money, if its case says nothing else.
 const payWindow = 15 * time.Minute
 
-// stock is what the stock service begins with: plenty, enough for most, and less
-// than is wanted.
-var stock = map[string]int64{"S1": 1000, "S2": 4, "S3": 2}
+// usualStock is what the stock service begins with: plenty, enough for most, and
+// less than is wanted.
+var usualStock = map[string]int64{"S1": 1000, "S2": 4, "S3": 2}
+
+// end is when the last operation begins.
+func (w *Workload) end() time.Duration {
+	if len(w.Operations) == 0 {
+		return 0
+	}
+	return w.Operations[len(w.Operations)-1].At
+}
 
 // drawWorkload draws what happens to a number of orders. What decides a race is
 // when the payment falls: soon, around the order's deadline, or anywhere.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -23,8 +24,8 @@ import (
 // The zone of every clock on the wall. It is fixed, so that no zone database is read.
 var zone = time.FixedZone("UTC+8", 8*60*60)
 
-// start is when every world begins.
-var start = time.Date(2026, 3, 2, 14, 0, 0, 0, zone)
+// usualStart is when a world begins, if its case says nothing else.
+var usualStart = time.Date(2026, 3, 2, 14, 0, 0, 0, zone)
 
 const (
 	merchant   = "M1"
@@ -60,13 +61,14 @@ type world struct {
 // build wires two shops over one database, a stock service, two channels, a broker,
 // a lease service, and buyers.
 func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
+	start := cmp.Or(c.Start, usualStart)
 	w := &world{World: sim.New(sim.Config{Start: start, Arena: arena, Faults: f, Tape: c.tape, Naming: naming(c.Workload)})}
 	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
 	w.evidence = checker.New(w.Trace())
 	if c.Policy.LateSuccess == system.LateReinstate {
 		w.evidence.AllowReinstatement()
 	}
-	if err := w.openDatabases(); err != nil {
+	if err := w.openDatabases(c.Stock); err != nil {
 		w.Close()
 		return nil, err
 	}
@@ -78,28 +80,38 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	w.Node("stock", w.bootStock)
 	w.Host("shop", w.Node("shop-1", w.bootShop), w.Node("shop-2", w.bootShop))
 	w.Node("staff", w.bootStaff)
-	w.Node("buyer", func(p *sim.Process) { startBuyers(p, c.Workload) })
+	w.Node("buyer", func(p *sim.Process) { startBuyers(p, c.Workload, start) })
 	return w, nil
 }
 
-func (w *world) openDatabases() error {
+func (w *world) openDatabases(stock map[string]int64) error {
 	var errs []error
-	open := func(name string, build func(context.Context, *sql.DB) error) *sim.Database {
-		d, err := w.Database(name, sim.Schema{Name: name, Build: build})
+	open := func(name string, schema sim.Schema) *sim.Database {
+		d, err := w.Database(name, schema)
 		errs = append(errs, err)
 		return d
 	}
-	w.orders = open("shop", system.Migrate)
-	w.stock = open("stock", buildStock)
+	w.orders = open("shop", sim.Schema{Name: "shop", Build: system.Migrate})
+	w.stock = open("stock", stockSchema(stock))
 	w.ledgers = map[string]*sim.Database{}
 	for _, name := range channelNames {
-		w.ledgers[name] = open(name, channel.Migrate)
+		w.ledgers[name] = open(name, sim.Schema{Name: name, Build: channel.Migrate})
 	}
 	return errors.Join(errs...)
 }
 
+// stockSchema is the stock service's database with the usual stock, except where
+// the case has its own. An arena keeps a database for each stock it has seen.
+func stockSchema(own map[string]int64) sim.Schema {
+	first := maps.Clone(usualStock)
+	maps.Copy(first, own)
+	return sim.Schema{Name: fmt.Sprint("stock ", first), Build: func(ctx context.Context, db *sql.DB) error {
+		return buildStock(ctx, db, first)
+	}}
+}
+
 // buildStock puts the first stock in through the stock service itself.
-func buildStock(ctx context.Context, db *sql.DB) error {
+func buildStock(ctx context.Context, db *sql.DB, stock map[string]int64) error {
 	if err := inventory.Migrate(ctx, db); err != nil {
 		return err
 	}
@@ -107,7 +119,7 @@ func buildStock(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	for _, sku := range []string{"S1", "S2", "S3"} {
+	for _, sku := range slices.Sorted(maps.Keys(stock)) {
 		body := fmt.Sprintf(`{"sku":%q,"quantity":%d,"putNo":"first-%s"}`, sku, stock[sku], sku)
 		answer := httptest.NewRecorder()
 		service.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, "/stock", strings.NewReader(body)))

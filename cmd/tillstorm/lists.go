@@ -8,6 +8,7 @@ import (
 
 	"github.com/tillstorm/tillstorm/checker"
 	"github.com/tillstorm/tillstorm/faults"
+	"github.com/tillstorm/tillstorm/scenarios"
 )
 
 func newInvariants() *cobra.Command {
@@ -22,6 +23,14 @@ func newFaults() *cobra.Command {
 	return list("faults", "List what can go wrong in a run", func(add func(name, text string)) {
 		for _, k := range faults.Kinds() {
 			add(string(k), k.Describe())
+		}
+	})
+}
+
+func newVerbs() *cobra.Command {
+	return list("verbs", "List what a line of an incident's timeline may say, after its time", func(add func(name, text string)) {
+		for _, v := range scenarios.VerbLines() {
+			add(v.Form, v.Does)
 		}
 	})
 }

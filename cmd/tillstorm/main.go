@@ -18,20 +18,28 @@ import (
 // exitInvalid is the exit code for bad usage and bad input.
 const exitInvalid = 2
 
-// exitInterrupted is the exit code of a sweep that a signal has cut short.
+// exitInterrupted is the exit code of a command that a signal has cut short.
 const exitInterrupted = 130
 
-// interruptedError says how far a sweep came. What it has seen had passed.
+// interruptedError says how far a command came. What it has seen had passed.
 type interruptedError struct{ ran, of int }
 
 func (e interruptedError) Error() string {
-	return fmt.Sprintf("interrupted after %d of %d seeds", e.ran, e.of)
+	return fmt.Sprintf("interrupted after %d of %d runs", e.ran, e.of)
 }
 
 // verdictError carries a verdict that is not a pass to the exit code.
 type verdictError struct{ verdict scenarios.Verdict }
 
 func (e verdictError) Error() string { return string(e.verdict) }
+
+// orNil returns nil for a pass.
+func (e verdictError) orNil() error {
+	if e.verdict == scenarios.Pass {
+		return nil
+	}
+	return e
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -67,14 +75,14 @@ func newRoot() *cobra.Command {
 network, loses, delays and repeats its messages, crashes it between any two
 statements, and checks that nobody is charged twice and no closed order comes back.
 
-Exit codes: 0 passed, 1 a property is broken, 2 bad usage, 3 a check ran out of its
+Exit codes: 0 passed, 1 a property is broken, 2 bad usage or a bad file, 3 a check ran out of its
 budget, 4 something planned was never reached, 5 one seed gave two traces, 130 a
-signal cut a sweep short. ('go run' turns them all into 1; 'go build' keeps them.)`,
+signal cut it short. ('go run' turns them all into 1; 'go build' keeps them.)`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newSweep(), newReplay(), newInvariants(), newFaults())
+	root.AddCommand(newRun(), newSweep(), newReplay(), newFmt(), newVerbs(), newInvariants(), newFaults())
 	return root
 }

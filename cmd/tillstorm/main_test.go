@@ -26,16 +26,57 @@ func command(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-func TestSweepJSONHasTheContractsKeys(t *testing.T) {
-	stdout, _, err := command(t, "sweep", "--seeds", "1-3", "--json")
-	require.NoError(t, err)
-	var report map[string]any
+const payFile = "../../scenarios/incidents/pay.txtar"
+
+// jsonOf runs a command line that prints one JSON object, which must have the keys.
+func jsonOf(t *testing.T, keys string, args ...string) (report map[string]any, err error) {
+	stdout, _, err := command(t, args...)
 	require.NoError(t, json.Unmarshal([]byte(stdout), &report), "one JSON object and nothing else")
-	for _, key := range []string{"seeds", "passed", "broken", "unknown", "stale", "nondeterministic", "failures", "steps",
-		"statements", "sim_ns", "wall_ns", "trace_hash", "faults_fired", "probes", "unreached"} {
+	for _, key := range strings.Fields(keys) {
 		assert.Contains(t, report, key)
 	}
-	assert.EqualValues(t, 3, report["passed"])
+	return report, err
+}
+
+func TestRunAndSweepJSONHaveTheContractsKeys(t *testing.T) {
+	const keys = `seeds passed broken unknown stale nondeterministic failures steps statements
+		sim_ns wall_ns trace_hash faults_fired probes unreached`
+	for _, args := range [][]string{{"sweep", "--seeds", "1-3", "--json"}, {"run", payFile, "--seeds", "1-3", "--json"}} {
+		report, err := jsonOf(t, keys, args...)
+		require.NoError(t, err)
+		assert.EqualValues(t, 3, report["passed"])
+	}
+}
+
+// A fault of a file that never comes is stale: it proves nothing any more.
+func TestRunOfAFileWhoseFaultNeverComes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stale.txtar")
+	const text = "-- setup --\norder A 1.00 CNY\n-- timeline --\n14:00:00.000 buyer creates A\n-- faults --\nnetwork drops callback(A)#1\n"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	report, err := jsonOf(t, "", "run", file, "--json")
+	require.Equal(t, verdictError{scenarios.Stale}, err)
+	assert.Equal(t, []any{"network  drops  callback(A)#1"}, report["unreached"])
+	failure := report["failures"].([]any)[0].(map[string]any)
+	assert.Equal(t, file, failure["file"])
+	assert.Equal(t, "stale", failure["property"])
+	assert.Equal(t, "go run ./cmd/tillstorm replay "+file, failure["repro"])
+	_, _, err = command(t, "replay", file)
+	assert.Equal(t, verdictError{scenarios.Stale}, err)
+
+	_, _, err = command(t, "fmt", file)
+	require.NoError(t, err)
+	formatted, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(formatted), "\n14:00:00.000  buyer  creates  A\n")
+}
+
+// What is added to a file must come to pass; it may keep the file's own faults from it.
+func TestReplayOfAFileWithAFault(t *testing.T) {
+	stdout, _, err := command(t, "replay", payFile, "--fault", "shop-1 crashes callback(A)#1/COMMIT:before restarts 1s")
+	require.NoError(t, err)
+	assert.Contains(t, stdout, "shop-1  crashes  callback(A)#1/COMMIT:before  restarts 1s\n")
+	_, _, err = command(t, "replay", payFile, "--fault", "network drops callback(A)#77")
+	assert.Equal(t, verdictError{scenarios.Stale}, err)
 }
 
 func TestReplayGivesTheSweepsTrace(t *testing.T) {
@@ -71,7 +112,9 @@ func TestBadUsageIsExitCode2(t *testing.T) {
 		{"sweep", "--profile", "nonsense"}, {"sweep", "--shard", "3/2"}, {"sweep", "--for", "-1s"}, {"sweep", "--workers", "-1"},
 		{"sweep", "--seeds", "1-2", "--shard", "8/8"}, {"sweep", "--seeds", "1-2", "--for", "1ns"},
 		{"sweep", "--seeds", "1", "--junit", "/no/such/folder/r.xml"}, {"replay"}, {"replay", "--seed", "x"}, {"replay", "--seed", "1", "--profile", "nonsense"},
-		{"replay", "--seed", "1", "--trace", "/no/such/folder/t.txt"},
+		{"replay", "--seed", "1", "--trace", "/no/such/folder/t.txt"}, {"replay", "--seed", "1", "--fault", "network drops callback(A)#1"},
+		{"replay", payFile, "--fault", "nonsense"}, {"run"}, {"run", "/no/such/file.txtar"}, {"run", "main_test.go"}, {"run", payFile, "--seeds", "x"},
+		{"fmt"}, {"fmt", "main_test.go"},
 	} {
 		assert.Equal(t, exitInvalid, run(t.Context(), args), "%v", args)
 	}
@@ -88,6 +131,9 @@ func TestLists(t *testing.T) {
 	stdout, _, err := command(t, "faults")
 	require.NoError(t, err)
 	assert.Contains(t, stdout, "duplicate  a request arrives once more")
+	stdout, _, err = command(t, "verbs")
+	require.NoError(t, err)
+	assert.Contains(t, stdout, "buyer pays ORDER [CHANNEL] [attempt N]")
 	stdout, _, err = command(t, "invariants")
 	require.NoError(t, err)
 	assert.Contains(t, stdout, "closed-is-final")

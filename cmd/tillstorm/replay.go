@@ -17,53 +17,101 @@ func newReplay() *cobra.Command {
 	var (
 		seed           uint64
 		profile, trace string
+		added          []string
 	)
 	c := &cobra.Command{
-		Use:   "replay",
-		Short: "Run one seed again and tell what happened",
-		Long: `replay runs one seed, twice, and tells what went wrong, what came of it, and, for
-each broken property, the lines of the trace that matter. With --trace - the whole
-trace goes to standard output and everything else to standard error.`,
+		Use:   "replay [FILE]",
+		Short: "Run one seed, or one incident file, again and tell what happened",
+		Long: `replay runs one seed, or one incident file, twice, and tells what went wrong, what
+came of it, and, for each broken property, the lines of the trace that matter. With
+--trace - the whole trace goes to standard output and everything else to standard
+error.
+
+A FILE runs as it is written; with --seed, the network's latencies are drawn. Each
+--fault is tried on top of the file, as one more line of its faults.`,
 		Example: `  tillstorm replay --seed 42
   tillstorm replay --seed 42 --trace -            # the whole trace as text
-  tillstorm replay --seed 42 --trace 42.jsonl     # as JSON lines`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			p, err := faults.ProfileNamed(profile)
-			if err != nil {
-				return fmt.Errorf("--profile: %w", err)
+  tillstorm replay --seed 42 --trace 42.jsonl     # as JSON lines
+  tillstorm replay pay.txtar --fault 'network drops callback(A)#1'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			seeded := c.Flags().Changed("seed")
+			var replayed scenarios.Case
+			var err error
+			switch {
+			case len(args) == 1:
+				replayed, err = fileCase(args[0], added)
+				replayed.Seed, replayed.Vary = seed, seeded
+			case seeded:
+				replayed, err = seedCase(seed, profile, added)
+			default:
+				err = fmt.Errorf("what is to be replayed: --seed N, or an incident FILE")
 			}
-			arena := sim.NewArena()
-			defer arena.Close()
-			drawn := scenarios.Draw(seed, p)
-			result, err := scenarios.Run(drawn, arena)
-			if err != nil {
-				return err
-			}
-			if err := writeTrace(trace, result.Trace, c.OutOrStdout()); err != nil {
-				return fmt.Errorf("--trace: %w", err)
-			}
-			told := c.OutOrStdout()
-			if trace == "-" {
-				told = c.ErrOrStderr()
-			}
-			difference, err := scenarios.Recheck(drawn, result)
 			if err != nil {
 				return err
 			}
-			if difference != "" {
-				fmt.Fprintf(told, "nondeterministic: two runs of seed %d differ: %s\n", seed, difference)
-				return verdictError{scenarios.Nondeterministic}
-			}
-			return printRun(told, result, p)
+			return replay(c, replayed, trace)
 		},
 	}
 	f := c.Flags()
 	f.Uint64Var(&seed, "seed", 0, "the seed to run")
 	f.StringVar(&profile, "profile", "storm", "the profile it failed under: "+profileNames())
+	f.StringArrayVar(&added, "fault", nil, "also do this to a FILE's run, for example 'network drops callback(A)#1'")
 	f.StringVar(&trace, "trace", "", "write the trace to this file: JSON lines if it ends in .jsonl, else text; - is standard output")
-	_ = c.MarkFlagRequired("seed")
 	return c
+}
+
+func seedCase(seed uint64, profile string, added []string) (scenarios.Case, error) {
+	p, err := faults.ProfileNamed(profile)
+	if err != nil {
+		return scenarios.Case{}, fmt.Errorf("--profile: %w", err)
+	}
+	if len(added) > 0 {
+		return scenarios.Case{}, fmt.Errorf("--fault needs a FILE: a seed draws its own")
+	}
+	return scenarios.Draw(seed, p), nil
+}
+
+func fileCase(file string, added []string) (scenarios.Case, error) {
+	incident, err := readIncident(file)
+	if err != nil {
+		return scenarios.Case{}, err
+	}
+	c := incident.Case()
+	for _, line := range added {
+		plan, err := faults.ParsePlan(line)
+		if err != nil {
+			return c, fmt.Errorf("--fault:%w", err)
+		}
+		c.Added = append(c.Added, plan...)
+	}
+	return c, nil
+}
+
+// replay runs a case twice and tells what became of it.
+func replay(c *cobra.Command, replayed scenarios.Case, trace string) error {
+	arena := sim.NewArena()
+	defer arena.Close()
+	result, err := scenarios.Run(replayed, arena)
+	if err != nil {
+		return err
+	}
+	if err := writeTrace(trace, result.Trace, c.OutOrStdout()); err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	told := c.OutOrStdout()
+	if trace == "-" {
+		told = c.ErrOrStderr()
+	}
+	difference, err := scenarios.Recheck(result)
+	if err != nil {
+		return err
+	}
+	if difference != "" {
+		fmt.Fprintf(told, "nondeterministic: two runs of %s differ: %s\n", replayed.Title(), difference)
+		return verdictError{scenarios.Nondeterministic}
+	}
+	return printRun(told, result)
 }
 
 func writeTrace(file string, t *sim.Trace, stdout io.Writer) error {
@@ -89,18 +137,18 @@ func writeTrace(file string, t *sim.Trace, stdout io.Writer) error {
 }
 
 // printRun tells what went wrong in a run and what came of it.
-func printRun(w io.Writer, r *scenarios.Result, p faults.Profile) error {
-	fmt.Fprintf(w, "seed %d, profile %s: what went wrong:\n", r.Seed, p.Name)
+func printRun(w io.Writer, r *scenarios.Result) error {
+	fmt.Fprintf(w, "%s: what went wrong:\n", r.Case.Title())
 	for _, one := range r.Fired {
 		fmt.Fprintf(w, "  %s  %s\n", r.Trace.Clock(one.When), one)
 	}
 	fmt.Fprintf(w, "\n%s: %d steps, %d statements, %v simulated, trace hash %016x\nprobes: %s\n",
 		r.Verdict, r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Probes))
+	for _, one := range r.Unreached {
+		fmt.Fprintf(w, "never reached: %s\n", one)
+	}
 	for _, f := range r.Failures {
-		fmt.Fprintf(w, "\n%s", scenarios.Explain(r, f, p))
+		fmt.Fprintf(w, "\n%s", scenarios.Explain(r, f))
 	}
-	if r.Verdict != scenarios.Pass {
-		return verdictError{r.Verdict}
-	}
-	return nil
+	return verdictError{r.Verdict}.orNil()
 }

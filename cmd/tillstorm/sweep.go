@@ -57,7 +57,7 @@ func newSweep() *cobra.Command {
 					return fmt.Errorf("--junit: %w", err)
 				}
 			}
-			s.Progress = progress(c.ErrOrStderr(), s.Count())
+			s.Progress = progress(c.ErrOrStderr(), "seeds", s.Count())
 			report, err := s.Run(c.Context())
 			if err != nil {
 				return err
@@ -65,7 +65,7 @@ func newSweep() *cobra.Command {
 			if report.Seeds == 0 {
 				return fmt.Errorf("not one seed ran: --for %v is too short", limit)
 			}
-			verdict := printReport(c, s, report, asJSON)
+			verdict := printReport(c, fmt.Sprintf("seeds %s, profile %s", s.Seeds, s.Profile.Name), report, asJSON)
 			if junit != "" {
 				if err := writeJUnit(junit, s, report); err != nil {
 					return errors.Join(verdict, fmt.Errorf("--junit: %w", err))
@@ -96,11 +96,11 @@ func profileNames() string {
 	return strings.Join(names, ", ")
 }
 
-// progressEvery is how often a sweep says how far it is.
+// progressEvery is how often a command that takes long says how far it is.
 const progressEvery = 5 * time.Second
 
 // progress returns a function that writes a line to w now and then.
-func progress(w io.Writer, total int) func(done, failed int) {
+func progress(w io.Writer, what string, total int) func(done, failed int) {
 	began := time.Now()
 	last := began
 	return func(done, failed int) {
@@ -109,40 +109,40 @@ func progress(w io.Writer, total int) func(done, failed int) {
 		}
 		last = time.Now()
 		rate := float64(done) / last.Sub(began).Seconds()
-		fmt.Fprintf(w, "%d of %d seeds, %d failed, %.0f seeds/s\n", done, total, failed, rate)
+		fmt.Fprintf(w, "%d of %d %s, %d failed, %.0f %s/s\n", done, total, what, failed, rate, what)
 	}
 }
 
-func printReport(c *cobra.Command, s scenarios.Sweep, r *scenarios.Report, asJSON bool) error {
-	out := c.OutOrStdout()
-	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(r); err != nil {
-			return err
-		}
-		out = c.ErrOrStderr()
+// printReport prints what became of many runs.
+func printReport(c *cobra.Command, ran string, r *scenarios.Report, asJSON bool) error {
+	if err := printJSONOr(c, r, r.Failures, asJSON, func(w io.Writer) { printSummary(w, ran, r) }); err != nil {
+		return err
 	}
-	printFailures(out, r)
+	return verdictError{r.Verdict()}.orNil()
+}
+
+// printJSONOr prints a report: as one JSON object, with the failures to standard error, or
+// as failures and a summary.
+func printJSONOr(c *cobra.Command, report any, failures []scenarios.SeedFailure, asJSON bool, summary func(io.Writer)) error {
 	if !asJSON {
-		if err := printSummary(out, s, r); err != nil {
-			return err
-		}
+		printFailures(c.OutOrStdout(), failures)
+		summary(c.OutOrStdout())
+		return nil
 	}
-	if v := r.Verdict(); v != scenarios.Pass {
-		return verdictError{v}
-	}
-	return nil
+	printFailures(c.ErrOrStderr(), failures)
+	enc := json.NewEncoder(c.OutOrStdout())
+	enc.SetEscapeHTML(false)
+	return enc.Encode(report)
 }
 
 // maxTold is how many different failures are told in full.
 const maxTold = 5
 
 // printFailures tells one failure of each kind.
-func printFailures(w io.Writer, r *scenarios.Report) {
+func printFailures(w io.Writer, failures []scenarios.SeedFailure) {
 	times := map[string]int{}
 	var distinct []scenarios.SeedFailure
-	for _, f := range r.Failures {
+	for _, f := range failures {
 		if times[f.Fingerprint]++; times[f.Fingerprint] == 1 {
 			distinct = append(distinct, f)
 		}
@@ -159,14 +159,13 @@ func printFailures(w io.Writer, r *scenarios.Report) {
 	}
 }
 
-func printSummary(w io.Writer, s scenarios.Sweep, r *scenarios.Report) error {
+func printSummary(w io.Writer, ran string, r *scenarios.Report) {
 	wall := time.Duration(r.WallNs)
-	fmt.Fprintf(w, "%s: seeds %s, profile %s: %d run, %d passed, %d broken, %d unknown, %d stale, %d nondeterministic\n",
-		r.Verdict(), s.Seeds, s.Profile.Name, r.Seeds, r.Passed, r.Broken, r.Unknown, r.Stale, r.Nondeterministic)
-	fmt.Fprintf(w, "  %d steps, %d statements, %v simulated in %v (%.0f seeds/s)\n",
+	fmt.Fprintf(w, "%s: %s: %d run, %d passed, %d broken, %d unknown, %d stale, %d nondeterministic\n",
+		r.Verdict(), ran, r.Seeds, r.Passed, r.Broken, r.Unknown, r.Stale, r.Nondeterministic)
+	fmt.Fprintf(w, "  %d steps, %d statements, %v simulated in %v (%.0f runs/s)\n",
 		r.Steps, r.Statements, time.Duration(r.SimNs).Round(time.Second), wall.Round(time.Millisecond), float64(r.Seeds)/wall.Seconds())
-	_, err := fmt.Fprintf(w, "  faults: %s\n  probes: %s\n  trace hash %s\n", counts(r.FaultsFired), counts(r.Probes), r.TraceHash)
-	return err
+	fmt.Fprintf(w, "  faults: %s\n  probes: %s\n  trace hash %s\n", counts(r.FaultsFired), counts(r.Probes), r.TraceHash)
 }
 
 func counts(m map[string]int) string {

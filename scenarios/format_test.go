@@ -1,0 +1,143 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tillstorm/tillstorm/checker"
+	"github.com/tillstorm/tillstorm/faults"
+)
+
+// incidents are incidents of all kinds that a file can say.
+func incidents() *rapid.Generator[*Incident] {
+	return rapid.Custom(func(t *rapid.T) *Incident {
+		x := &Incident{Name: "drawn.txtar", Story: rapid.SampledFrom([]string{"", "# A", "# A\n#\n\n# B -- c --"}).Draw(t, "story")}
+		if rapid.Bool().Draw(t, "own start") {
+			x.Start = usualStart.Add(time.Duration(rapid.Int64Range(0, 40*24*3600*1e6).Draw(t, "start")) * time.Microsecond)
+		}
+		for _, one := range policyLines {
+			if rapid.Bool().Draw(t, "policy "+one.name) {
+				one.set(&x.Policy, rapid.SampledFrom(one.values).Draw(t, one.name))
+			}
+		}
+		if rapid.Bool().Draw(t, "own window") {
+			x.PayWindow = time.Duration(rapid.Int64Range(1e6, 3600*1e6).Draw(t, "window")) * time.Microsecond
+		}
+		x.Stock = rapid.MapOfN(rapid.SampledFrom([]string{"S1", "S7", "S99"}), rapid.Int64Range(1, maxStock), 0, 3).Draw(t, "stock")
+		if len(x.Stock) == 0 {
+			x.Stock = nil
+		}
+		for i := range rapid.IntRange(1, 4).Draw(t, "orders") {
+			x.Orders = append(x.Orders, drawOrder(t, x, orderName(i*9)))
+		}
+		for _, property := range rapid.SliceOfN(rapid.SampledFrom(checker.Properties()), 0, 2).Draw(t, "must fail") {
+			x.MustFail = append(x.MustFail, MustFail{fmt.Sprint("defect-", len(x.MustFail)), property.Name})
+		}
+		drawOperations(t, x)
+		x.Faults = drawFaults(t)
+		return x
+	})
+}
+
+func drawOrder(t *rapid.T, x *Incident, number string) NumberedOrder {
+	o := NumberedOrder{number, Order{Cents: rapid.Int64Range(1, 99_999_999_999).Draw(t, "cents"), Channel: rapid.SampledFrom(channelNames).Draw(t, "channel")}}
+	if rapid.Bool().Draw(t, "with stock") {
+		known := append(slices.Sorted(maps.Keys(x.Stock)), "S2")
+		o.SKU, o.Quantity = rapid.SampledFrom(known).Draw(t, "sku"), rapid.Int64Range(1, 9).Draw(t, "quantity")
+	}
+	return o
+}
+
+func drawOperations(t *rapid.T, x *Incident) {
+	at := time.Duration(0)
+	add := func(op Operation) {
+		x.Operations = append(x.Operations, op)
+		at += time.Duration(rapid.Int64Range(0, 8*3600*1e6).Draw(t, "later")) * time.Microsecond
+	}
+	for _, o := range x.Orders {
+		add(Operation{At: at, Verb: Creates, Order: o.Number})
+	}
+	for range rapid.IntRange(0, 12).Draw(t, "operations") {
+		o := rapid.SampledFrom(x.Orders).Draw(t, "order")
+		op := Operation{At: at, Verb: rapid.SampledFrom(timelineVerbs).Draw(t, "verb").verb, Order: o.Number}
+		switch op.Verb {
+		case Attempts:
+			op.Channel = rapid.SampledFrom(channelNames).Draw(t, "channel")
+		case Pays:
+			op.Channel, op.Attempt = rapid.SampledFrom(channelNames).Draw(t, "channel"), rapid.IntRange(1, 3).Draw(t, "attempt")
+		case Refunds:
+			op.Cents = rapid.SampledFrom([]int64{1, 5_00, o.Cents}).Draw(t, "cents")
+		}
+		add(op)
+	}
+}
+
+func drawFaults(t *rapid.T) (plan faults.Plan) {
+	for range rapid.IntRange(0, 3).Draw(t, "faults") {
+		p := faults.Perturbation{Kind: faults.Drop, At: rapid.SampledFrom([]string{"callback(A)#1", "#1:answer", "a b"}).Draw(t, "message")}
+		if rapid.Bool().Draw(t, "crash") {
+			p = faults.Perturbation{Kind: faults.Crash, At: "shop-1/" + rapid.SampledFrom([]string{"x", "UPDATE orders", `"`}).Draw(t, "step") + ":after", For: time.Second}
+		}
+		plan = append(plan, p)
+	}
+	return plan
+}
+
+func TestIncidentRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := incidents().Draw(t, "incident")
+		text := x.String()
+		again, err := ParseIncident(x.Name, text)
+		require.NoError(t, err, text)
+		require.Equal(t, x, again, text)
+		canonical, err := FormatIncident(x.Name, text)
+		require.NoError(t, err)
+		require.Equal(t, text, canonical)
+	})
+}
+
+// place begins every error: file:line:column: message.
+var place = regexp.MustCompile(`^f:[1-9]\d*:[1-9]\d*: .`)
+
+func FuzzParseIncident(f *testing.F) {
+	files, err := filepath.Glob("incidents/*.txtar")
+	require.NoError(f, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(string(text))
+	}
+	f.Add(wholeIncident)
+	drawn, err := Run(Draw(3, faults.Profiles()[0]), nil)
+	require.NoError(f, err)
+	f.Add(IncidentOf(drawn).String())
+	f.Add("-- setup --\r\norder A 1.00 CNY\r\n-- timeline --\r\n14:00:00.000 buyer creates A # so\r\n-- faults --\r\n \" -- x --\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		x, err := ParseIncident("f", text)
+		if err != nil {
+			require.Regexp(t, place, err.Error())
+			return
+		}
+		again, err := ParseIncident("f", x.String())
+		require.NoError(t, err)
+		require.Equal(t, x, again)
+
+		canonical, err := FormatIncident("f", text)
+		require.NoError(t, err)
+		formatted, err := ParseIncident("f", canonical)
+		require.NoError(t, err, canonical)
+		require.Equal(t, x, formatted, canonical)
+		unchanged, err := FormatIncident("f", canonical)
+		require.NoError(t, err)
+		require.Equal(t, canonical, unchanged)
+	})
+}

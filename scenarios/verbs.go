@@ -1,0 +1,180 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tillstorm/tillstorm/system"
+)
+
+// timelineVerb is one thing that a line of the timeline may say, after its time:
+// ACTOR VERB ORDER and what the verb takes.
+type timelineVerb struct {
+	actor string
+	verb  Verb
+	takes string // what follows the order
+	does  string
+	// read takes the rest of a line; write gives it back. Nil: nothing follows.
+	read  func(x *Incident, l *cursor, op *Operation) error
+	write func(x *Incident, op Operation, before []Operation) []string
+}
+
+// timelineVerbs are all of them. They are stimuli: what the harness does to the
+// system by itself.
+var timelineVerbs = []timelineVerb{
+	{"buyer", Creates, "", "orders, and asks again until there is an answer", nil, nil},
+	{"buyer", Attempts, "CHANNEL", "opens a further attempt to pay, on another channel", readAttempts, writeAttempts},
+	{"buyer", Pays, "[CHANNEL] [attempt N]", "pays at the channel, by default the order's", readPays, writePays},
+	{"buyer", Cancels, "", "cancels the order", nil, nil},
+	{"buyer", Refunds, "[AMOUNT CNY]", "asks for money back, by default for all of it", readRefunds, writeRefunds},
+	{"buyer", Reads, "", "reads the order", nil, nil},
+}
+
+// VerbLine is a line that a timeline may have, for people.
+type VerbLine struct{ Form, Does string }
+
+// VerbLines returns the vocabulary of the timeline.
+func VerbLines() []VerbLine {
+	var lines []VerbLine
+	for _, v := range timelineVerbs {
+		form := strings.TrimSpace(fmt.Sprintf("%s %s ORDER %s", v.actor, v.verb, v.takes))
+		lines = append(lines, VerbLine{form, v.does})
+	}
+	return lines
+}
+
+func readAttempts(_ *Incident, l *cursor, op *Operation) (err error) {
+	op.Channel, err = l.oneOf("channel", channelNames)
+	return err
+}
+
+func writeAttempts(_ *Incident, op Operation, _ []Operation) []string { return []string{op.Channel} }
+
+func readPays(x *Incident, l *cursor, op *Operation) (err error) {
+	order := x.order(op.Order)
+	op.Channel = order.Channel
+	at := l.here()
+	if !l.done() && l.peek() != "attempt" {
+		if op.Channel, err = l.oneOf("channel", channelNames); err != nil {
+			return err
+		}
+	}
+	if l.skip("attempt") {
+		n, err := l.number("attempt", 99)
+		op.Attempt = int(n)
+		return err
+	}
+	if op.Attempt = x.attemptOn(op.Channel, order, x.Operations); op.Attempt == 0 {
+		return at.errorf("no line before this one opens an attempt of order %s on %s", op.Order, op.Channel)
+	}
+	return nil
+}
+
+func writePays(x *Incident, op Operation, before []Operation) (words []string) {
+	order := x.order(op.Order)
+	if op.Channel != order.Channel {
+		words = append(words, op.Channel)
+	}
+	if op.Attempt != x.attemptOn(op.Channel, order, before) {
+		words = append(words, "attempt", strconv.Itoa(op.Attempt))
+	}
+	return words
+}
+
+func readRefunds(x *Incident, l *cursor, op *Operation) (err error) {
+	op.Cents = x.order(op.Order).Cents
+	if !l.done() {
+		op.Cents, err = l.amount()
+	}
+	return err
+}
+
+func writeRefunds(x *Incident, op Operation, _ []Operation) []string {
+	if op.Cents == x.order(op.Order).Cents {
+		return nil
+	}
+	return amountWords(op.Cents)
+}
+
+func amountWords(cents int64) []string {
+	return []string{fmt.Sprintf("%d.%02d", cents/100, cents%100), "CNY"}
+}
+
+// policyLine is one thing that a file's setup may say of the shops' configuration
+// and of the services beside them.
+type policyLine struct {
+	name   string
+	values []string
+	get    func(Policy) string // "" if nothing is said
+	set    func(*Policy, string)
+}
+
+// policyLines are all of them.
+var policyLines = []policyLine{
+	{
+		"close", []string{string(system.CloseAskFirst), string(system.CloseLocalOnly)},
+		func(p Policy) string { return string(p.Close) },
+		func(p *Policy, value string) { p.Close = system.ClosePolicy(value) },
+	},
+	{
+		"late-success", []string{string(system.LateRefund), string(system.LateReinstate)},
+		func(p Policy) string { return string(p.LateSuccess) },
+		func(p *Policy, value string) { p.LateSuccess = system.LateSuccess(value) },
+	},
+	{
+		"close-by", listsOf(string(system.CloseByScan), string(system.CloseByMessage), string(system.CloseByExpiry)),
+		func(p Policy) string { return joinWords(p.CloseBy) },
+		func(p *Policy, value string) { p.CloseBy = splitList[system.CloseBy](value) },
+	},
+	{
+		"messages", []string{"lost"},
+		func(p Policy) string { return wordIf(p.MessagesLost, "lost") },
+		func(p *Policy, _ string) { p.MessagesLost = true },
+	},
+	{
+		"leases", []string{"granted-to-all"},
+		func(p Policy) string { return wordIf(p.LeasesGrantAll, "granted-to-all") },
+		func(p *Policy, _ string) { p.LeasesGrantAll = true },
+	},
+}
+
+// listsOf returns the ways to choose some of the words, in their order: "a", "b", "a,b".
+func listsOf(words ...string) []string {
+	var lists []string
+	for chosen := 1; chosen < 1<<len(words); chosen++ {
+		var list []string
+		for i, word := range words {
+			if chosen&(1<<i) != 0 {
+				list = append(list, word)
+			}
+		}
+		lists = append(lists, strings.Join(list, ","))
+	}
+	slices.SortStableFunc(lists, func(a, b string) int { return strings.Count(a, ",") - strings.Count(b, ",") })
+	return lists
+}
+
+func joinWords[T ~string](words []T) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = string(w)
+	}
+	return strings.Join(texts, ",")
+}
+
+func splitList[T ~string](text string) []T {
+	var words []T
+	for word := range strings.SplitSeq(text, ",") {
+		words = append(words, T(word))
+	}
+	return words
+}
+
+func wordIf(yes bool, word string) string {
+	if yes {
+		return word
+	}
+	return ""
+}
