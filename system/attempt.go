@@ -101,19 +101,15 @@ func (s *Shop) askAttempt(ctx context.Context, a attempt) (attemptEnd, error) {
 	return notEnded, nil
 }
 
-// settleAnswer settles a charge that a channel's answer tells of. One that contradicts what we know is nothing to try
-// again: a person must look at it.
+// settleAnswer settles a charge that a channel's answer tells of. A refusal is about the channel, and must not become our
+// own answer to whoever has made us ask: until a person has looked at it, nothing is known.
 func (s *Shop) settleAnswer(ctx context.Context, c charge) error {
 	_, err := s.settleCharge(ctx, c, "query")
 	var refusal *httpjson.Error
-	if !errors.As(err, &refusal) {
-		return err
+	if errors.As(err, &refusal) {
+		return fmt.Errorf("charge %s of trade %s: %w: %s", c.ChannelTxn, c.OutTradeNo, errNotYet, refusal)
 	}
-	raised := raiseAlert(ctx, s.env.DB, alert{
-		kind: "charge-refused", subject: c.Channel + "/" + c.ChannelTxn, amountCents: c.AmountCents, currency: c.Currency,
-		detail: "the channel says it has charged trade " + c.OutTradeNo + ", but " + refusal.Message,
-	})
-	return errors.Join(errors.New(refusal.Error()), raised)
+	return err
 }
 
 // A paid attempt stays paid, and a closed one may still become it.
