@@ -111,31 +111,6 @@ func TestAttemptOpenedWhileClosing(t *testing.T) {
 	require.Equal(t, "cancelled", f.order("A1").CloseReason)
 }
 
-func TestCancel(t *testing.T) {
-	f := newFixture(t)
-	f.create(`{"orderNo":"A1","amountCents":9900,"sku":"S1","quantity":2}`)
-	for range 2 {
-		status, body := f.do("POST", "/orders/A1/cancel", "", nil)
-		require.Equal(t, 200, status, body)
-	}
-	f.clock.advance(time.Hour)
-	f.scan()
-	f.relay()
-	f.run("outbox-relay")
-	require.Equal(t, 1, f.bank.count("stock /release A1"))
-
-	f.create(`{"orderNo":"A2","amountCents":9900}`)
-	f.bank.pay("mock", "A2-1", "T2")
-	status, body := f.do("POST", "/orders/A2/cancel", "", nil)
-	require.Equal(t, 409, status)
-	require.Equal(t, "order_not_cancellable", code(t, body))
-	require.Equal(t, system.Paid, f.order("A2").Status)
-
-	status, body = f.do("POST", "/orders/A3/cancel", "", nil)
-	require.Equal(t, 404, status)
-	require.Equal(t, "order_unknown", code(t, body))
-}
-
 // A callback that is lost for good is found by asking.
 func TestPendingQueryFindsLostCallbacks(t *testing.T) {
 	f := newFixture(t)

@@ -19,6 +19,7 @@ const (
 	sendRefund   messageKind = "refund"        // key: refund number
 	closeTrade   messageKind = "channel-close" // key: out-trade number
 	startTimer   messageKind = "close-timer"   // key: order number
+	cancelOrder  messageKind = "cancel"        // key: the same
 	reinstate    messageKind = "reinstate"     // key: the number that the charge's refund would have; body: the charge
 )
 
