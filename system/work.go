@@ -3,7 +3,6 @@ package system
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
 	"github.com/tillstorm/tillstorm/system/sqldb"
 )
@@ -18,17 +17,13 @@ type work struct {
 // transact runs do in one write transaction and commits what it did; an error of do leaves nothing. After an error of
 // the commit itself the facts may stand or not: the database knows. Nothing that do calls may talk to anybody.
 func (s *Shop) transact(ctx context.Context, what string, do func(w *work) error) error {
-	tx, err := s.env.DB.BeginTx(ctx, nil)
+	w := &work{shop: s}
+	err := sqldb.InTx(ctx, s.env.DB, what, func(tx *sql.Tx) error {
+		w.Tx = tx
+		return do(w)
+	})
 	if err != nil {
-		return fmt.Errorf("begin %s: %w", what, err)
-	}
-	defer tx.Rollback()
-	w := &work{Tx: tx, shop: s}
-	if err := do(w); err != nil {
 		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit %s: %w", what, err)
 	}
 	for _, m := range w.messages {
 		s.dispatch(m)
