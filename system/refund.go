@@ -226,6 +226,7 @@ LIMIT ?3`
 
 type dueRefund struct {
 	refundNo string
+	nextMs   int64
 	tries    int
 	state    RefundState
 }
@@ -234,12 +235,7 @@ type dueRefund struct {
 // replies and lost notifications harmless. Every instance may run it at any time.
 func (s *Shop) queryRefunds(ctx context.Context) {
 	ctx = withStalls(withTrace(ctx, s.env.NewID()))
-	due, err := s.listDueRefunds(ctx)
-	if err != nil {
-		s.log(ctx).Error("refund query broke off", "error", err)
-		return
-	}
-	for _, d := range due {
+	err := workOff(ctx, s.cfg.ScanBatch, s.listDueRefunds, func(d dueRefund) {
 		if err := s.queryRefund(ctx, d); err != nil {
 			s.log(ctx).Warn("refund query failed", "refund", d.refundNo, "error", err)
 		}
@@ -249,12 +245,11 @@ func (s *Shop) queryRefunds(ctx context.Context) {
 	}
 }
 
-// listDueRefunds needs no paging: what is asked is due later, so the next run sees what this one left.
-func (s *Shop) listDueRefunds(ctx context.Context) ([]dueRefund, error) {
+func (s *Shop) listDueRefunds(ctx context.Context, after dueRefund) ([]dueRefund, error) {
 	due, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (d dueRefund, err error) {
-		err = rows.Scan(&d.refundNo, &d.tries, &d.state)
+		err = rows.Scan(&d.refundNo, &d.nextMs, &d.tries, &d.state)
 		return d, err
-	}, listDueRefunds, s.cfg.ScanBatch)
+	}, listDueRefunds, after.nextMs, after.refundNo, s.cfg.ScanBatch)
 	if err != nil {
 		return nil, fmt.Errorf("list due refunds: %w", err)
 	}

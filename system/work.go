@@ -31,6 +31,29 @@ func (s *Shop) transact(ctx context.Context, what string, do func(w *work) error
 	return nil
 }
 
+// maxPages bounds how much one run of a job takes on; the next run goes on.
+const maxPages = 100
+
+// workOff does something about every row of a list, page by page. The list is read by key, not by offset, so that what
+// is done, and takes rows out of it, makes it skip none, and what fails is passed over until the next run.
+func workOff[T any](ctx context.Context, size int, list func(ctx context.Context, after T) ([]T, error), do func(T)) error {
+	var last T
+	for range maxPages {
+		page, err := list(ctx, last)
+		if err != nil {
+			return err
+		}
+		for _, row := range page {
+			do(row)
+		}
+		if len(page) < size {
+			return nil
+		}
+		last = page[len(page)-1]
+	}
+	return nil
+}
+
 // exec runs a statement that changes at most one row, and reports whether it did.
 func (w *work) exec(ctx context.Context, query string, args ...any) (bool, error) {
 	return sqldb.Changed(ctx, w.Tx, query, args...)
