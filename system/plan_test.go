@@ -129,6 +129,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 	exec(t, w.stock, `DELETE FROM stock_journal WHERE order_no = 'PAID' AND movement = 'deduct'`)
 	w.post(w.cfg.StockURL+"/freeze", `{"orderNo":"NOBODY","sku":"S1","quantity":1}`)
 	w.daysUntil("2023-11-17 12:00:00")
+	w.run("housekeeping")
 
 	names := map[string]bool{}
 	for statement := range seen.most {

@@ -141,7 +141,7 @@ func (w *town) refund(orderNo, refundNo string, cents int) {
 // work runs all that isn't reconciliation.
 func (w *town) work() {
 	w.relay()
-	for _, job := range []string{"close-scan", "outbox-relay", "pending-query", "refund-query"} {
+	for _, job := range []string{"close-scan", "outbox-relay", "pending-query", "refund-query", "housekeeping"} {
 		w.run(job)
 	}
 	w.relay()
@@ -322,6 +322,23 @@ func TestEveryDifferenceIsTold(t *testing.T) {
 			[]string{"refund-unbilled mock/F1 100"}},
 		{"refund with another amount in the bill", func(w *town) { editRow(w, "change", "F3") },
 			[]string{"refund-mismatch mock/F3 1"}},
+		{"charge of a wrong amount, told and billed", func(w *town) {
+			w.order1("ODD")
+			w.callback(`{"orderNo":"ODD","channel":"mock","channelTxn":"T-X","amountCents":1}`)
+			addRow(w, "charge", "T-X", 1, "ODD-1", "ODD")
+		}, []string{"charge-refused mock/T-X 1"}},
+		{"charge told for another order too", func(w *town) {
+			w.callback(`{"orderNo":"BACK","channel":"mock","channelTxn":"T-PAID-1-1","amountCents":9900}`)
+		}, []string{"charge-refused mock/T-PAID-1-1 9900"}},
+		{"refund with another amount, told and billed", func(w *town) {
+			w.refundCallback(`{"refundNo":"F3","channel":"mock","state":"SUCCESS","amountCents":1,"currency":"CNY"}`)
+			editRow(w, "change", "F3")
+		}, []string{"refund-mismatch mock/F3 1"}},
+		{"refund that the channel refuses", func(w *town) {
+			w.buy("MORE")
+			exec(w.T, w.banks["mock"], `UPDATE trades SET state = 'CLOSED' WHERE order_no = 'MORE'`)
+			w.refund("MORE", "F4", 9900)
+		}, []string{"refund-failed mock/F4 9900"}},
 		{"refund of nothing in the bill", func(w *town) { addRow(w, "refund", "F9", 500, "PAID-1", "PAID") },
 			[]string{"refund-missing mock/F9 500"}},
 	} {
