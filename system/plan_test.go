@@ -144,7 +144,8 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 	for _, must := range []string{
 		"ListDueOrders", "ListDueMessages", "ListDueAttempts", "ListDueRefunds", // the jobs that run every few seconds
 		"ListOrderBooks", "ListRecordBooks", "ListRefundBooks", "ListAttemptBooks", "ListStockBooks", "ListBilledBooks",
-		"ListUnbilledRecords", "ListUnbilledRefunds", "HasBillsUntil", "FindAlert", "ListStockInFlight", "ClaimReconcileHour",
+		"ListUnbilledRecords", "ListUnbilledRefunds", "HasBillsUntil", "FindAlert", "ListStockOrders", "ClaimReconcileHour",
+		"PurgeIdempotencyKeys", "PurgeDeliveredMessages",
 		"InsertPaymentRecord", "MarkOrderPaid", "MarkOrderClosed", "MarkOrderReinstated", "ClaimMessage", "ReadOrder", "InsertAttempt",
 	} {
 		require.True(t, names[must], "the day has no %s", must)
