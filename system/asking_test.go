@@ -2,6 +2,7 @@ package system_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -111,31 +112,6 @@ func TestAttemptOpenedWhileClosing(t *testing.T) {
 	require.Equal(t, "cancelled", f.order("A1").CloseReason)
 }
 
-func TestCancel(t *testing.T) {
-	f := newFixture(t)
-	f.create(`{"orderNo":"A1","amountCents":9900,"sku":"S1","quantity":2}`)
-	for range 2 {
-		status, body := f.do("POST", "/orders/A1/cancel", "", nil)
-		require.Equal(t, 200, status, body)
-	}
-	f.clock.advance(time.Hour)
-	f.scan()
-	f.relay()
-	f.run("outbox-relay")
-	require.Equal(t, 1, f.bank.count("stock /release A1"))
-
-	f.create(`{"orderNo":"A2","amountCents":9900}`)
-	f.bank.pay("mock", "A2-1", "T2")
-	status, body := f.do("POST", "/orders/A2/cancel", "", nil)
-	require.Equal(t, 409, status)
-	require.Equal(t, "order_not_cancellable", code(t, body))
-	require.Equal(t, system.Paid, f.order("A2").Status)
-
-	status, body = f.do("POST", "/orders/A3/cancel", "", nil)
-	require.Equal(t, 404, status)
-	require.Equal(t, "order_unknown", code(t, body))
-}
-
 // A callback that is lost for good is found by asking.
 func TestPendingQueryFindsLostCallbacks(t *testing.T) {
 	f := newFixture(t)
@@ -158,6 +134,38 @@ func TestPendingQueryFindsLostCallbacks(t *testing.T) {
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"orderNo":"A1","status":"PAID","result":"success"}`, body)
 	require.Equal(t, []string{"2", "2"}, f.column(`SELECT query_tries FROM payment_orders ORDER BY out_trade_no`))
+}
+
+// One run asks about all that is due, batch by batch, and passes over what fails.
+func TestQueriesWorkOffABacklog(t *testing.T) {
+	f := newFixture(t, func(c *system.Config) { c.ScanBatch = 3 })
+	for n := range 10 { // equal times too
+		no := fmt.Sprintf("A%d", n)
+		f.create(`{"orderNo":"` + no + `","amountCents":100}`)
+		f.bank.pay("mock", no+"-1", "T"+no)
+		f.clock.advance(time.Duration(n%2) * time.Millisecond)
+	}
+	broken := func(table string) {
+		_, err := f.db.ExecContext(t.Context(), `CREATE TRIGGER broken_`+table+` BEFORE UPDATE ON `+table+`
+			WHEN old.order_no = 'A4' BEGIN SELECT raise(ABORT, 'broken'); END`)
+		require.NoError(t, err)
+	}
+	broken("payment_orders")
+	f.clock.advance(15 * time.Second)
+	f.run("pending-query")
+	require.Equal(t, []string{"A4"}, f.column(`SELECT order_no FROM orders WHERE status <> 'PAID'`))
+	require.Equal(t, 9, f.bank.count("mock /query"))
+
+	for n := range 10 {
+		no := fmt.Sprintf("A%d", n)
+		f.do("POST", "/orders/"+no+"/refunds", `{"refundNo":"Q`+no+`"}`, nil)
+	}
+	f.relay()
+	f.bank.endRefunds()
+	broken("refunds")
+	f.clock.advance(time.Minute)
+	f.run("refund-query")
+	require.Equal(t, []string{"REFUNDED 9"}, f.column(`SELECT status || ' ' || count(*) FROM orders WHERE order_no <> 'A4' GROUP BY status`))
 }
 
 // An attempt that its channel doesn't know can still be paid after the order is closed. It is watched until it can't.
@@ -196,12 +204,12 @@ func TestContradictionIsAlerted(t *testing.T) {
 
 // One channel that hangs costs a run three timeouts, not one for each order.
 func TestHangingChannelHoldsUpNoOther(t *testing.T) {
-	f := newFixture(t, func(c *system.Config) { c.CallTimeout = 30 * time.Millisecond })
+	f := newFixture(t, func(c *system.Config) { c.CallTimeout = 200 * time.Millisecond })
 	for _, no := range []string{"A1", "A2", "A3", "A4", "A5", "A6"} {
 		f.create(`{"orderNo":"` + no + `","amountCents":100}`)
 	}
 	f.create(`{"orderNo":"B1","amountCents":100,"channel":"second"}`)
-	f.bank.on("mock /query", func(http.ResponseWriter, *http.Request) { time.Sleep(60 * time.Millisecond) })
+	f.bank.on("mock /query", hangs)
 	f.clock.advance(15 * time.Minute)
 	f.scan()
 	require.Equal(t, 3, f.bank.count("mock /query"))

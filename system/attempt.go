@@ -47,6 +47,11 @@ const (
 // errNotYet says that a channel can't tell for certain what becomes of a trade. It is to be asked again.
 var errNotYet = errors.New("the channel can't tell yet")
 
+// notYet is an answer that leaves open what becomes of the attempt, or the lack of one.
+func notYet(a attempt, err error) error {
+	return fmt.Errorf("trade %s: %w: %w", a.outTradeNo, errNotYet, err)
+}
+
 // endAttempt makes a channel take no more money for an attempt, unless it has already: then the charge is recorded as
 // if its callback had come. Any error means that nothing is known: not paid, not closed, not yet.
 func (s *Shop) endAttempt(ctx context.Context, a attempt) (attemptEnd, error) {
@@ -64,7 +69,7 @@ func (s *Shop) endAttempt(ctx context.Context, a attempt) (attemptEnd, error) {
 	case saysNoTrade(err):
 		return endMissing, nil
 	case err != nil:
-		return "", err
+		return "", notYet(a, err)
 	case end == endMissing && !a.hasToken:
 		// Some channels agree to close what they have never seen. The prepay may still be on its way to them.
 		return endMissing, nil
@@ -76,7 +81,7 @@ func (s *Shop) endAttempt(ctx context.Context, a attempt) (attemptEnd, error) {
 func (s *Shop) takePaid(ctx context.Context, a attempt) (attemptEnd, error) {
 	end, err := s.askAttempt(ctx, a)
 	if err == nil && end != endPaid {
-		err = fmt.Errorf("trade %s is paid, but its query lags: %w", a.outTradeNo, errNotYet)
+		err = notYet(a, errors.New("it is paid, but its query lags"))
 	}
 	return end, err
 }
@@ -88,7 +93,7 @@ func (s *Shop) askAttempt(ctx context.Context, a attempt) (attemptEnd, error) {
 	case saysNoTrade(err):
 		return endMissing, nil
 	case err != nil:
-		return "", err
+		return "", notYet(a, err)
 	case answer.ChannelTxn != "": // whatever has become of the trade since, money was taken
 		return endPaid, s.settleAnswer(ctx, charge{
 			OrderNo: a.orderNo, OutTradeNo: a.outTradeNo, Channel: a.channel, ChannelTxn: answer.ChannelTxn, Money: answer.Money,
@@ -96,24 +101,20 @@ func (s *Shop) askAttempt(ctx context.Context, a attempt) (attemptEnd, error) {
 	case answer.State == "CLOSED":
 		return endClosed, nil
 	case answer.State == "SUCCESS" || answer.State == "REFUND":
-		return "", fmt.Errorf("trade %s is %s without a transaction: %w", a.outTradeNo, answer.State, errNotYet)
+		return "", notYet(a, fmt.Errorf("it is %s without a transaction", answer.State))
 	}
 	return notEnded, nil
 }
 
-// settleAnswer settles a charge that a channel's answer tells of. One that contradicts what we know is nothing to try
-// again: a person must look at it.
+// settleAnswer settles a charge that a channel's answer tells of. A refusal is about the channel, and must not become our
+// own answer to whoever has made us ask: until a person has looked at it, nothing is known.
 func (s *Shop) settleAnswer(ctx context.Context, c charge) error {
 	_, err := s.settleCharge(ctx, c, "query")
 	var refusal *httpjson.Error
-	if !errors.As(err, &refusal) {
-		return err
+	if errors.As(err, &refusal) {
+		return fmt.Errorf("charge %s of trade %s: %w: %s", c.ChannelTxn, c.OutTradeNo, errNotYet, refusal)
 	}
-	raised := raiseAlert(ctx, s.env.DB, alert{
-		kind: "charge-refused", subject: c.Channel + "/" + c.ChannelTxn, amountCents: c.AmountCents, currency: c.Currency,
-		detail: "the channel says it has charged trade " + c.OutTradeNo + ", but " + refusal.Message,
-	})
-	return errors.Join(errors.New(refusal.Error()), raised)
+	return err
 }
 
 // A paid attempt stays paid, and a closed one may still become it.

@@ -74,7 +74,7 @@ func TestRefusedCallbackChangesNothing(t *testing.T) {
 	f.create(`{"orderNo":"A1","amountCents":9900}`)
 	f.create(`{"orderNo":"A2","amountCents":9900}`)
 	f.callback(`{"orderNo":"A2","channel":"mock","channelTxn":"T9","amountCents":9900}`)
-	before := f.dump()
+	before := f.facts()
 
 	sign := func(body string) string { return signature.Sign(signingKey, []byte(body), f.clock.Now()) }
 	for _, c := range []struct {
@@ -97,6 +97,7 @@ func TestRefusedCallbackChangesNothing(t *testing.T) {
 		{"wrong currency", `{"orderNo":"A1","channel":"mock","channelTxn":"T1","amountCents":9900,"currency":"USD"}`, "", "amount_mismatch", 422},
 		{"no transaction", `{"orderNo":"A1","channel":"mock","amountCents":9900}`, "", "channel_txn_invalid", 400},
 		{"known transaction, other order", `{"orderNo":"A1","channel":"mock","channelTxn":"T9","amountCents":9900}`, "", "transaction_conflict", 409},
+		{"the same again", `{"orderNo":"A1","channel":"mock","channelTxn":"T9","amountCents":9900}`, "", "transaction_conflict", 409},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.signed == "" && c.status != 401 {
@@ -105,9 +106,11 @@ func TestRefusedCallbackChangesNothing(t *testing.T) {
 			status, body := f.signed(c.body, c.signed)
 			require.Equal(t, c.status, status, body)
 			require.Equal(t, c.code, code(t, body))
-			require.Equal(t, before, f.dump())
+			require.Equal(t, before, f.facts())
 		})
 	}
+	require.Equal(t, []string{"charge-refused mock/T1 1", "charge-refused mock/T9 9900"}, f.raised(),
+		"what an authentic channel says against our books is told, once")
 }
 
 func TestFailedDatabaseIsNoAck(t *testing.T) {

@@ -122,7 +122,11 @@ type refundQuery struct {
 type refundAnswer struct {
 	RefundNo string     `json:"refundNo"`
 	State    refundWord `json:"state"`
+	Money               // may be left out
 }
+
+// errOtherRefund says that a channel has executed something else under a refund's number.
+var errOtherRefund = errors.New("the channel knows the refund number with another amount or currency")
 
 // refund asks the channel to give money back and returns how the refund stands. It may be repeated: the same number
 // means the same refund. After an error the channel may be about it or not.
@@ -138,24 +142,31 @@ func (c channelClient) refund(ctx context.Context, r Refund) (refundWord, error)
 		Currency:    r.Currency,
 		NotifyURL:   c.cfg.RefundNotifyURL,
 	}, &answer)
-	return answer.state(r.RefundNo, err)
+	return answer.state(r, err)
 }
 
-// queryRefund asks how a refund stands.
+// saysNoRefund knows the words of different channels for a refund number that they have never accepted.
+func saysNoRefund(err error) bool {
+	return refusedAs(err, "REFUND_NOT_EXIST", "REFUNDNOTEXIST", "RESOURCE_NOT_EXISTS")
+}
+
+// queryRefund asks how a refund stands. One that the channel doesn't know is an error that saysNoRefund.
 func (c channelClient) queryRefund(ctx context.Context, r Refund) (refundWord, error) {
 	var answer refundAnswer
 	err := c.post(ctx, r.Channel, "/refund/query", refundQuery{MerchantID: c.cfg.MerchantID, RefundNo: r.RefundNo}, &answer)
-	return answer.state(r.RefundNo, err)
+	return answer.state(r, err)
 }
 
-func (a refundAnswer) state(refundNo string, err error) (refundWord, error) {
+func (a refundAnswer) state(r Refund, err error) (refundWord, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case a.RefundNo != refundNo:
-		return "", fmt.Errorf("refund %s: the answer is about %q", refundNo, a.RefundNo)
+	case a.RefundNo != r.RefundNo:
+		return "", fmt.Errorf("refund %s: the answer is about %q", r.RefundNo, a.RefundNo)
+	case a.AmountCents != 0 && a.AmountCents != r.AmountCents, a.Currency != "" && a.Currency != r.Currency:
+		return "", fmt.Errorf("refund %s: %w", r.RefundNo, errOtherRefund)
 	case !a.State.known():
-		return "", errors.New("refund " + refundNo + ": nobody knows the state " + string(a.State))
+		return "", fmt.Errorf("refund %s: nobody knows the state %.32q", r.RefundNo, a.State)
 	}
 	return a.State, nil
 }

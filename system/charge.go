@@ -25,13 +25,30 @@ type charge struct {
 func (c charge) refundNo() string { return automaticRefund + c.Channel + "-" + c.ChannelTxn }
 
 // settleCharge is the one way in which a charge becomes a fact, however we hear of it: by callback, by query, or
-// because the channel wouldn't close a paid trade. source says which.
+// because the channel wouldn't close a paid trade. source says which. A charge that contradicts what we know becomes
+// none, though the channel may have the buyer's money: a person must look at it.
 func (s *Shop) settleCharge(ctx context.Context, c charge, source string) (paymentRecord, error) {
-	c, err := s.matchAttempt(ctx, c)
+	matched, err := s.matchAttempt(ctx, c)
 	if err != nil {
-		return paymentRecord{}, err
+		return paymentRecord{}, s.alertRefused(ctx, c, err)
 	}
-	return s.recordCharge(ctx, c, source)
+	record, err := s.recordCharge(ctx, matched, source)
+	return record, s.alertRefused(ctx, c, err)
+}
+
+// alertRefused raises the alert of a charge that is refused as contradictory, and returns why it is. One for an attempt
+// that we don't know may be ahead of our own create; the bill tells if it wasn't.
+func (s *Shop) alertRefused(ctx context.Context, c charge, err error) error {
+	var refusal *httpjson.Error
+	if !errors.As(err, &refusal) || refusal.Code == "attempt_unknown" {
+		return err
+	}
+	refused := gapOf("charge-refused", c.Channel+"/"+c.ChannelTxn, c.Money, "the channel says it has charged %s for order %s, but %s",
+		inWords(c.Money), c.OrderNo, refusal.Message)
+	if raiseErr := s.report(ctx, []alert{refused}); raiseErr != nil {
+		return raiseErr // so that it is sent again
+	}
+	return err
 }
 
 const findAttempt = `-- name: FindAttempt
@@ -54,7 +71,7 @@ func (s *Shop) matchAttempt(ctx context.Context, c charge) (charge, error) {
 	case err != nil:
 		return c, fmt.Errorf("find attempt of order %s: %w", c.OrderNo, err)
 	case c.Money != due:
-		return c, httpjson.Errorf(http.StatusUnprocessableEntity, "amount_mismatch", "order %s is for another amount or currency", c.OrderNo)
+		return c, httpjson.Errorf(http.StatusUnprocessableEntity, "amount_mismatch", "order %s is for %s", c.OrderNo, inWords(due))
 	}
 	return c, nil
 }

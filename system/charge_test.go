@@ -177,6 +177,33 @@ func TestReinstateAfterRefund(t *testing.T) {
 	require.Equal(t, 2, f.bank.count("stock /release A1"), "and the stock that was frozen for it is free again")
 }
 
+// What its buyer didn't want any more isn't brought back by a late charge, though there is stock for it; nor what the
+// deadline closed before the promised cancel could.
+func TestCancelledOrderIsNotReinstated(t *testing.T) {
+	for _, promised := range []bool{false, true} {
+		t.Run(fmt.Sprint("promised ", promised), func(t *testing.T) {
+			f := newFixture(t, func(c *system.Config) { c.LateSuccess = system.LateReinstate })
+			f.create(`{"orderNo":"A1","amountCents":9900,"sku":"S1"}`)
+			if promised {
+				f.bank.on("mock /close", refuse(500, "SYSTEM_ERROR"))
+			}
+			f.do("POST", "/orders/A1/cancel", "", nil)
+			f.loops.forget()
+			f.bank.on("mock /close", nil)
+			f.clock.advance(15 * time.Minute)
+			f.scan()
+			require.Equal(t, promised, f.order("A1").CloseReason == "deadline")
+
+			f.callback(paidA1)
+			f.run("outbox-relay")
+			f.relay()
+			require.Equal(t, system.Closed, f.order("A1").Status)
+			require.Equal(t, []string{"R-mock-T1 9900 late ACCEPTED"}, f.refunds())
+			require.Equal(t, 1, f.bank.count("stock /freeze"), "at its creation")
+		})
+	}
+}
+
 func TestReinstateWithoutStock(t *testing.T) {
 	f := newFixture(t, reinstates)
 	f.create(`{"orderNo":"A1","amountCents":9900,"sku":"S1"}`)

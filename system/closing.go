@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
-
-	"github.com/tillstorm/tillstorm/system/httpjson"
 )
+
+// errBusy says that somebody else is closing the order right now.
+var errBusy = errors.New("somebody else is at it")
 
 // The reasons to close an order.
 const (
@@ -122,38 +122,3 @@ func (s *Shop) closeAttempts(ctx context.Context, w *work, orderNo string, ended
 	}
 	return nil
 }
-
-// handleCancel answers POST /orders/{no}/cancel with the closed order, also when it was closed before. One that is paid
-// is a 409 order_not_cancellable. When a channel can't tell whether it is, that is a 202 with the order as it was: a
-// repeat asks again, and the deadline closes it anyway.
-func (s *Shop) handleCancel(w http.ResponseWriter, r *http.Request) error {
-	ctx := r.Context()
-	orderNo, err := pathOrderNo(r)
-	if err != nil {
-		return err
-	}
-	order, err := s.readOrder(ctx, orderNo, "")
-	if err != nil {
-		return err
-	}
-	var problem error
-	if order.Status == Created {
-		problem = s.closeOrder(ctx, orderNo, byBuyer, nil)
-		if order, err = s.readOrder(ctx, orderNo, ""); err != nil {
-			return err
-		}
-	}
-	switch order.Status {
-	case Closed:
-		httpjson.Write(w, http.StatusOK, order)
-		return nil
-	case Created:
-		s.log(ctx).Warn("cancel failed", "order", orderNo, "error", problem)
-		httpjson.Write(w, http.StatusAccepted, order)
-		return nil
-	}
-	return httpjson.Errorf(http.StatusConflict, "order_not_cancellable", "order %s is %s", orderNo, order.Status)
-}
-
-// errBusy says that somebody else is closing the order right now.
-var errBusy = errors.New("somebody else is at it")

@@ -20,6 +20,8 @@ func (s *Shop) deliver(ctx context.Context, m message) error {
 		return s.endLeftover(ctx, m.key)
 	case startTimer:
 		return s.startTimer(ctx, m.key)
+	case cancelOrder:
+		return s.cancelOrder(ctx, m.key)
 	case reinstate:
 		var c charge
 		if err := json.Unmarshal([]byte(m.body), &c); err != nil {

@@ -29,8 +29,11 @@
 // # Policies
 //
 // [ClosePolicy], [LateSuccess], [CloseBy] and [Consistency] can be chosen for each run, to show what each way alone can
-// and can't carry. By [LateReinstate] a late charge opens its closed order again, the one transition that the table in
-// order.go doesn't have.
+// and can't carry. By [LateReinstate] a late charge opens its closed order again, unless the buyer has cancelled it: the
+// one transition that the table in order.go doesn't have.
+//
+// Idempotency keys and delivered messages are deleted after a week, when no client and no channel repeats itself any more.
+// Everything else is kept.
 //
 // The database's own clock, the SQL function db_now_ms(), alone decides what is due and when things happened; a node's
 // clock only measures timeouts and the freshness of signatures.

@@ -284,8 +284,25 @@ func (f *fixture) column(query string, args ...any) []string {
 // dump is every row of every table, as text.
 func (f *fixture) dump() string {
 	f.Helper()
+	return f.dumpOf(f.column(`SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`))
+}
+
+// facts is a dump of what isn't an alert.
+func (f *fixture) facts() string {
+	f.Helper()
+	return f.dumpOf(f.column(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'alerts' ORDER BY name`))
+}
+
+// raised tells the alerts, "charge-refused mock/T1 9900".
+func (f *fixture) raised() []string {
+	f.Helper()
+	return f.column(`SELECT kind || ' ' || subject || ' ' || amount_cents FROM alerts ORDER BY alert_id`)
+}
+
+func (f *fixture) dumpOf(tables []string) string {
+	f.Helper()
 	var dump strings.Builder
-	for _, table := range f.column(`SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`) {
+	for _, table := range tables {
 		columns := f.column(`SELECT 'quote(' || name || ')' FROM pragma_table_info(?)`, table)
 		rows := f.column(`SELECT ` + strings.Join(columns, ` || ',' || `) + ` FROM ` + table + ` ORDER BY rowid`)
 		fmt.Fprintf(&dump, "%s\n%s\n", table, strings.Join(rows, "\n"))

@@ -31,7 +31,8 @@ func Transitions() []Transition {
 	}
 }
 
-// Reinstatement is the transition of the policy LateReinstate, and of nothing else.
+// Reinstatement is the transition of the policy LateReinstate, and of nothing else. An order that its buyer has cancelled
+// doesn't undergo it.
 func Reinstatement() Transition { return Transition{Closed, Paid} }
 
 // Allowed reports whether the state machine has this transition.

@@ -19,6 +19,7 @@ const (
 	sendRefund   messageKind = "refund"        // key: refund number
 	closeTrade   messageKind = "channel-close" // key: out-trade number
 	startTimer   messageKind = "close-timer"   // key: order number
+	cancelOrder  messageKind = "cancel"        // key: the same
 	reinstate    messageKind = "reinstate"     // key: the number that the charge's refund would have; body: the charge
 )
 
@@ -173,7 +174,8 @@ UPDATE outbox SET state = 'PARKED', done_ms = db_now_ms(), last_error = ?3
 WHERE message_id = ?1 AND state = 'PENDING' AND tries = ?2`
 )
 
-// settleMessage writes down what came of a try. A message that has failed too often is parked, with an alert.
+// settleMessage writes down what came of a try. A message that was refused for good, or has failed too often, is parked,
+// with an alert. That our own database was busy says nothing about the message, however often it happens.
 func (s *Shop) settleMessage(ctx context.Context, m message, failure error) error {
 	if failure == nil {
 		_, err := sqldb.Changed(ctx, s.env.DB, markDelivered, m.id)
@@ -181,7 +183,7 @@ func (s *Shop) settleMessage(ctx context.Context, m message, failure error) erro
 	}
 	s.log(ctx).Warn("message not delivered", "kind", m.kind, "key", m.key, "tries", m.tries, "error", failure)
 	why := fmt.Sprintf("%.200s", failure.Error())
-	if m.tries < s.cfg.OutboxTries {
+	if final := m.tries >= s.cfg.OutboxTries || refusedForGood(failure); !final || sqldb.IsBusy(failure) {
 		_, err := sqldb.Changed(ctx, s.env.DB, retryMessage, m.id, m.tries, backoff(firstRetry, m.tries).Milliseconds(), why)
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 // dueAttempt is an attempt that its channel is to be asked about.
 type dueAttempt struct {
 	attempt
+	nextMs     int64
 	tries      int
 	orderOpen  bool // the order still waits to be paid
 	watchEnded bool // the channel has been asked for long enough after the deadline
@@ -20,32 +21,29 @@ type dueAttempt struct {
 // without our hearing of it. It makes lost callbacks harmless. Every instance may run it at any time.
 func (s *Shop) queryPending(ctx context.Context) {
 	ctx = withStalls(withTrace(ctx, s.env.NewID()))
-	due, err := s.listDueAttempts(ctx)
-	if err != nil {
-		s.log(ctx).Error("pending query broke off", "error", err)
-		return
-	}
-	for _, a := range due {
+	err := workOff(ctx, s.cfg.ScanBatch, s.listDueAttempts, func(a dueAttempt) {
 		if err := s.queryAttempt(ctx, a); err != nil {
 			s.log(ctx).Warn("query failed", "order", a.orderNo, "outTradeNo", a.outTradeNo, "error", err)
 		}
+	})
+	if err != nil {
+		s.log(ctx).Error("pending query broke off", "error", err)
 	}
 }
 
 const listDueAttempts = `-- name: ListDueAttempts
-SELECT p.out_trade_no, p.order_no, p.channel, p.prepay_token <> '', p.query_tries,
-       o.status = 'CREATED', o.deadline_ms + ?2 <= db_now_ms()
+SELECT p.out_trade_no, p.order_no, p.channel, p.prepay_token <> '', p.next_query_ms, p.query_tries,
+       o.status = 'CREATED', o.deadline_ms + ?4 <= db_now_ms()
 FROM payment_orders p JOIN orders o ON o.order_no = p.order_no
-WHERE p.next_query_ms <= (SELECT db_now_ms())
+WHERE p.next_query_ms <= (SELECT db_now_ms()) AND (p.next_query_ms, p.out_trade_no) > (?1, ?2)
 ORDER BY p.next_query_ms, p.out_trade_no
-LIMIT ?1`
+LIMIT ?3`
 
-// listDueAttempts needs no paging: what is asked is due later, so the next run sees what this one left.
-func (s *Shop) listDueAttempts(ctx context.Context) ([]dueAttempt, error) {
+func (s *Shop) listDueAttempts(ctx context.Context, after dueAttempt) ([]dueAttempt, error) {
 	due, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (a dueAttempt, err error) {
-		err = rows.Scan(&a.outTradeNo, &a.orderNo, &a.channel, &a.hasToken, &a.tries, &a.orderOpen, &a.watchEnded)
+		err = rows.Scan(&a.outTradeNo, &a.orderNo, &a.channel, &a.hasToken, &a.nextMs, &a.tries, &a.orderOpen, &a.watchEnded)
 		return a, err
-	}, listDueAttempts, s.cfg.ScanBatch, s.cfg.WatchFor.Milliseconds())
+	}, listDueAttempts, after.nextMs, after.outTradeNo, s.cfg.ScanBatch, s.cfg.WatchFor.Milliseconds())
 	if err != nil {
 		return nil, fmt.Errorf("list due attempts: %w", err)
 	}

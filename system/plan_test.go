@@ -129,6 +129,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 	exec(t, w.stock, `DELETE FROM stock_journal WHERE order_no = 'PAID' AND movement = 'deduct'`)
 	w.post(w.cfg.StockURL+"/freeze", `{"orderNo":"NOBODY","sku":"S1","quantity":1}`)
 	w.daysUntil("2023-11-17 12:00:00")
+	w.run("housekeeping")
 
 	names := map[string]bool{}
 	for statement := range seen.most {
@@ -143,7 +144,8 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 	for _, must := range []string{
 		"ListDueOrders", "ListDueMessages", "ListDueAttempts", "ListDueRefunds", // the jobs that run every few seconds
 		"ListOrderBooks", "ListRecordBooks", "ListRefundBooks", "ListAttemptBooks", "ListStockBooks", "ListBilledBooks",
-		"ListUnbilledRecords", "ListUnbilledRefunds", "HasBillsUntil", "FindAlert", "ListStockInFlight", "ClaimReconcileHour",
+		"ListUnbilledRecords", "ListUnbilledRefunds", "HasBillsUntil", "FindAlert", "ListStockOrders", "ClaimReconcileHour",
+		"PurgeIdempotencyKeys", "PurgeDeliveredMessages",
 		"InsertPaymentRecord", "MarkOrderPaid", "MarkOrderClosed", "MarkOrderReinstated", "ClaimMessage", "ReadOrder", "InsertAttempt",
 	} {
 		require.True(t, names[must], "the day has no %s", must)

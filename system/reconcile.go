@@ -12,7 +12,7 @@ import (
 // Reconciliation compares what should agree and reports what doesn't, each difference as one alert. It repairs nothing.
 //
 // Hourly, from our own books: orders against payment records, refunds, attempts and the status log (reconcile_books.go),
-// and orders against the stock service's journal (reconcile_stock.go). What one transaction writes is compared within
+// and orders against the stock service's journal (reconcile_stock.go; the old ones daily). What one transaction writes is compared within
 // one statement, so it is never half-way. What follows a fact by message is compared only when it is old enough, nothing
 // about it is on its way, and a second look finds it again.
 //
@@ -56,7 +56,7 @@ func (s *Shop) reconcileHourly(ctx context.Context) {
 	ctx = withTrace(ctx, s.env.NewID())
 	mine, err := sqldb.Changed(ctx, s.env.DB, claimHour, "reconcile", reconcileEvery.Milliseconds())
 	if err == nil && mine {
-		err = s.Reconcile(ctx)
+		err = s.reconcile(ctx, false)
 	}
 	if err != nil {
 		s.log(ctx).Error("reconciliation failed", "error", err)
@@ -67,16 +67,19 @@ const claimHour = `-- name: ClaimReconcileHour
 UPDATE reconcile_jobs SET hour = db_now_ms() / ?2
 WHERE job = ?1 AND hour < db_now_ms() / ?2`
 
-// Reconcile runs every comparison that is due, now. An error of one keeps none of the others from running; what a
-// failed one didn't get to is compared by the next run. Any number of instances may run it at once.
-func (s *Shop) Reconcile(ctx context.Context) error {
+// Reconcile compares everything that can be compared now. Any number of instances may run it at once.
+func (s *Shop) Reconcile(ctx context.Context) error { return s.reconcile(ctx, true) }
+
+// reconcile runs every comparison that is due, or that of all stock too. An error of one keeps none of the others from
+// running; what a failed one didn't get to is compared by the next run.
+func (s *Shop) reconcile(ctx context.Context, wholeStock bool) error {
 	var failures []error
 	for _, job := range []struct {
 		name string
 		run  func(context.Context) error
 	}{
 		{"books", s.reconcileBooks},
-		{"stock", s.reconcileStock},
+		{"stock", func(ctx context.Context) error { return s.reconcileStock(ctx, wholeStock) }},
 		{"bills", s.reconcileBills},
 	} {
 		err := job.run(ctx)

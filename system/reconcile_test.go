@@ -141,7 +141,7 @@ func (w *town) refund(orderNo, refundNo string, cents int) {
 // work runs all that isn't reconciliation.
 func (w *town) work() {
 	w.relay()
-	for _, job := range []string{"close-scan", "outbox-relay", "pending-query", "refund-query"} {
+	for _, job := range []string{"close-scan", "outbox-relay", "pending-query", "refund-query", "housekeeping"} {
 		w.run(job)
 	}
 	w.relay()
@@ -322,6 +322,23 @@ func TestEveryDifferenceIsTold(t *testing.T) {
 			[]string{"refund-unbilled mock/F1 100"}},
 		{"refund with another amount in the bill", func(w *town) { editRow(w, "change", "F3") },
 			[]string{"refund-mismatch mock/F3 1"}},
+		{"charge of a wrong amount, told and billed", func(w *town) {
+			w.order1("ODD")
+			w.callback(`{"orderNo":"ODD","channel":"mock","channelTxn":"T-X","amountCents":1}`)
+			addRow(w, "charge", "T-X", 1, "ODD-1", "ODD")
+		}, []string{"charge-refused mock/T-X 1"}},
+		{"charge told for another order too", func(w *town) {
+			w.callback(`{"orderNo":"BACK","channel":"mock","channelTxn":"T-PAID-1-1","amountCents":9900}`)
+		}, []string{"charge-refused mock/T-PAID-1-1 9900"}},
+		{"refund with another amount, told and billed", func(w *town) {
+			w.refundCallback(`{"refundNo":"F3","channel":"mock","state":"SUCCESS","amountCents":1,"currency":"CNY"}`)
+			editRow(w, "change", "F3")
+		}, []string{"refund-mismatch mock/F3 1"}},
+		{"refund that the channel refuses", func(w *town) {
+			w.buy("MORE")
+			exec(w.T, w.banks["mock"], `UPDATE trades SET state = 'CLOSED' WHERE order_no = 'MORE'`)
+			w.refund("MORE", "F4", 9900)
+		}, []string{"refund-failed mock/F4 9900"}},
 		{"refund of nothing in the bill", func(w *town) { addRow(w, "refund", "F9", 500, "PAID-1", "PAID") },
 			[]string{"refund-missing mock/F9 500"}},
 	} {
@@ -445,6 +462,50 @@ func TestInFlightIsNoDifference(t *testing.T) {
 	w.byHand(`UPDATE outbox SET state = 'PARKED' WHERE kind = 'stock-deduct'`)
 	w.until("2023-11-15 15:00:00")
 	require.Equal(t, []string{"stock-mismatch A 9900"}, w.alerts())
+}
+
+// counter counts what is asked of the stock service's journal.
+type counter struct{ pages, numbers int }
+
+func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch query := r.URL.Query(); {
+	case query.Has("after"):
+		c.pages++
+	case query.Has("orderNo"):
+		c.numbers += len(query["orderNo"])
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Every hour only what is new is read of the stock journal, and every day all of it, in pages: what was changed by hand
+// long after is found too.
+func TestStockJournalIsReadOnce(t *testing.T) {
+	w, seen := newTown(t), &counter{}
+	statements := w.watched(&http.Client{Transport: seen})
+	exec(t, w.stock, `WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 150)
+		INSERT INTO stock_journal (order_no, movement, sku, quantity, at_ms)
+		SELECT 'OLD' || n, movement, 'S1', 1, 0 FROM n, (SELECT 'freeze' AS movement UNION SELECT 'release') ORDER BY n`)
+	w.buy("A")
+	w.until("2023-11-15 10:00:00") // the first run ever
+	require.Equal(t, 4, seen.pages)
+	require.InDelta(t, 150, seen.numbers, 10)
+	*seen = counter{}
+	w.until("2023-11-15 11:00:00")
+	require.Equal(t, counter{pages: 1, numbers: 1}, *seen, "the order is new still")
+	w.until("2023-11-16 10:00:00")
+	*seen = counter{}
+	w.until("2023-11-16 15:00:00")
+	require.Equal(t, counter{pages: 5}, *seen, "of a whole day nothing is new")
+
+	exec(t, w.stock, `DELETE FROM stock_journal WHERE order_no = 'OLD7' AND movement = 'release'`)
+	exec(t, w.stock, `DELETE FROM stock_journal WHERE order_no = 'A' AND movement = 'deduct'`)
+	w.until("2023-11-17 09:00:00")
+	require.Empty(t, w.alerts())
+	w.until("2023-11-17 10:00:00")
+	require.ElementsMatch(t, []string{"order-missing OLD7 0", "stock-mismatch A 9900"}, w.alerts())
+	for statement, rows := range statements.most {
+		require.LessOrEqual(t, rows, 100, nameOf(statement))
+	}
 }
 
 // Two instances share the hour; each thing is done by one of them.

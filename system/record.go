@@ -63,7 +63,7 @@ func readRecord(ctx context.Context, tx *sql.Tx, c charge) (paymentRecord, error
 	}
 	if record.orderNo != c.OrderNo || outTradeNo != c.OutTradeNo || money != c.Money {
 		return record, httpjson.Errorf(http.StatusConflict, "transaction_conflict",
-			"transaction %s of %s is known with other content", c.ChannelTxn, c.Channel)
+			"transaction %s of %s is known as %s for order %s, trade %s", c.ChannelTxn, c.Channel, inWords(money), record.orderNo, outTradeNo)
 	}
 	return record, nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func (w refundWord) known() bool {
 }
 
 // mayGiveBack is the condition for refunds that have given money back, or may still do it.
-const mayGiveBack = `(r.state <> 'FAILED' OR r.channel_state <> 'CLOSED')`
+const mayGiveBack = `(r.state <> 'FAILED' OR r.channel_state = 'ABNORMAL')`
 
 // automaticRefund begins the number of every refund that we make by ourselves, and of no other.
 const automaticRefund = "R-"
@@ -60,12 +61,18 @@ type Refund struct {
 	TotalCents int64       `json:"totalCents"` // of the charge
 	CreatedMs  int64       `json:"createdMs"`
 	DoneMs     int64       `json:"doneMs,omitempty"`
+
+	isNew bool // by the database's clock, when it was read
 }
 
 const (
 	firstRefundQuery = 30 * time.Second // from the intent to the first query of what became of it
 	abnormalQuery    = 6 * time.Hour    // between two queries of a refund that waits for a person's hand
 )
+
+// refundIsNewFor is how long a refund is new: longer than a channel's reads lag behind its charges. It is in
+// milliseconds, as SQL has them.
+const refundIsNewFor = "60000"
 
 const insertChargeRefund = `-- name: InsertChargeRefund
 INSERT INTO refunds (refund_no, order_no, channel, channel_txn, out_trade_no, amount_cents, total_cents, currency,
@@ -88,7 +95,7 @@ func refundCharge(ctx context.Context, w *work, c charge, cause string) error {
 
 const selectRefunds = `
 SELECT refund_no, order_no, amount_cents, currency, state, cause, channel, channel_txn, out_trade_no, total_cents,
-       created_ms, coalesce(done_ms, 0)
+       created_ms, coalesce(done_ms, 0), created_ms > db_now_ms() - ` + refundIsNewFor + `
 FROM refunds `
 
 // errNoRefund says that no refund has the number.
@@ -115,7 +122,7 @@ func readRefunds(ctx context.Context, db sqldb.Querier, query, key string) ([]Re
 
 func scanRefund(rows *sql.Rows) (r Refund, err error) {
 	err = rows.Scan(&r.RefundNo, &r.OrderNo, &r.AmountCents, &r.Currency, &r.State, &r.Cause, &r.Channel, &r.ChannelTxn,
-		&r.OutTradeNo, &r.TotalCents, &r.CreatedMs, &r.DoneMs)
+		&r.OutTradeNo, &r.TotalCents, &r.CreatedMs, &r.DoneMs, &r.isNew)
 	return r, err
 }
 
@@ -127,8 +134,9 @@ func (s *Shop) sendRefund(ctx context.Context, refundNo string) error {
 		return err
 	}
 	said, err := s.channel.refund(ctx, r)
-	if refusedAs(err, "REFUND_TOO_MANY") {
-		said, err = refundClosed, nil // the trade takes no further refund, so no money will move
+	var no *callError
+	if errors.As(err, &no) && no.refuses(r) {
+		said, err = s.confirmRefusal(ctx, r, no.code)
 	}
 	if err != nil {
 		return err
@@ -136,16 +144,37 @@ func (s *Shop) sendRefund(ctx context.Context, refundNo string) error {
 	return s.writeRefund(ctx, r, said)
 }
 
+// refuses reports whether a channel's no to a refund is one that no repeat will change. Any other no may be about the
+// moment, about us or about our account, and the refund is still owed: it is sent again. That a channel doesn't know the
+// trade, though it has told us of its charge, is a lag at first.
+func (e *callError) refuses(r Refund) bool {
+	final := refusedAs(e, "TRADE_NOT_PAID", "TRADE_STATUS_ERROR", "TRADE_OVERDUE",
+		"REFUND_TOO_MUCH", "REFUND_TOO_MANY", "REFUND_NO_USED", "PARAM_ERROR")
+	return e.status < http.StatusInternalServerError && (final || saysNoTrade(e) && !r.isNew)
+}
+
+// confirmRefusal returns what is final about a refused refund: the channel's own no, unless it has executed the refund
+// in an earlier try, whose answer we never heard, and only refuses to do it again.
+func (s *Shop) confirmRefusal(ctx context.Context, r Refund, no string) (refundWord, error) {
+	said, err := s.channel.queryRefund(ctx, r)
+	if saysNoRefund(err) || saysNoTrade(err) || errors.Is(err, errOtherRefund) {
+		return refundWord(no), nil
+	}
+	return said, err
+}
+
 const (
 	markRefundAccepted = `-- name: MarkRefundAccepted
 UPDATE refunds SET state = 'ACCEPTED', channel_state = ?2
 WHERE refund_no = ?1 AND state = 'REQUESTED'`
 
-	// An abnormal refund is asked for further, for a person may end it, one way or the other.
+	// An abnormal refund is asked for further, for a person may end it, one way or the other. Who is refused when the
+	// channel has accepted it meanwhile has only asked twice.
 	markRefundFailed = `-- name: MarkRefundFailed
 UPDATE refunds SET state = 'FAILED', channel_state = ?2, done_ms = db_now_ms(),
                    next_query_ms = CASE ?2 WHEN 'ABNORMAL' THEN db_now_ms() + ?3 END
-WHERE refund_no = ?1 AND (state IN ('REQUESTED', 'ACCEPTED') OR state = 'FAILED' AND channel_state = 'ABNORMAL' AND ?2 = 'CLOSED')`
+WHERE refund_no = ?1 AND (state = 'REQUESTED' OR ?2 IN ('CLOSED', 'ABNORMAL') AND state = 'ACCEPTED'
+                          OR state = 'FAILED' AND channel_state = 'ABNORMAL' AND ?2 = 'CLOSED')`
 
 	// Money that has arrived has arrived, whatever we believed.
 	markRefundSucceeded = `-- name: MarkRefundSucceeded
@@ -169,7 +198,7 @@ func (s *Shop) writeRefund(ctx context.Context, r Refund, said refundWord) error
 			if moved, err = w.exec(ctx, markRefundFailed, r.RefundNo, said, abnormalQuery.Milliseconds()); err == nil && moved {
 				err = raiseAlert(ctx, w, alert{
 					kind: "refund-failed", subject: r.Channel + "/" + r.RefundNo, amountCents: r.AmountCents, currency: r.Currency,
-					detail: fmt.Sprintf("the channel says %s of a refund for order %s", said, r.OrderNo),
+					detail: fmt.Sprintf("the channel says %s of refund %s of %s for order %s", said, r.RefundNo, inWords(r.Money), r.OrderNo),
 				})
 			}
 		}
@@ -190,13 +219,14 @@ func finishOrder(ctx context.Context, w *work, orderNo string) error {
 }
 
 const listDueRefunds = `-- name: ListDueRefunds
-SELECT refund_no, query_tries, state FROM refunds
-WHERE next_query_ms <= (SELECT db_now_ms())
+SELECT refund_no, next_query_ms, query_tries, state FROM refunds
+WHERE next_query_ms <= (SELECT db_now_ms()) AND (next_query_ms, refund_no) > (?1, ?2)
 ORDER BY next_query_ms, refund_no
-LIMIT ?1`
+LIMIT ?3`
 
 type dueRefund struct {
 	refundNo string
+	nextMs   int64
 	tries    int
 	state    RefundState
 }
@@ -205,24 +235,21 @@ type dueRefund struct {
 // replies and lost notifications harmless. Every instance may run it at any time.
 func (s *Shop) queryRefunds(ctx context.Context) {
 	ctx = withStalls(withTrace(ctx, s.env.NewID()))
-	due, err := s.listDueRefunds(ctx)
-	if err != nil {
-		s.log(ctx).Error("refund query broke off", "error", err)
-		return
-	}
-	for _, d := range due {
+	err := workOff(ctx, s.cfg.ScanBatch, s.listDueRefunds, func(d dueRefund) {
 		if err := s.queryRefund(ctx, d); err != nil {
 			s.log(ctx).Warn("refund query failed", "refund", d.refundNo, "error", err)
 		}
+	})
+	if err != nil {
+		s.log(ctx).Error("refund query broke off", "error", err)
 	}
 }
 
-// listDueRefunds needs no paging: what is asked is due later, so the next run sees what this one left.
-func (s *Shop) listDueRefunds(ctx context.Context) ([]dueRefund, error) {
+func (s *Shop) listDueRefunds(ctx context.Context, after dueRefund) ([]dueRefund, error) {
 	due, err := readRows(ctx, s.env.DB, func(rows *sql.Rows) (d dueRefund, err error) {
-		err = rows.Scan(&d.refundNo, &d.tries, &d.state)
+		err = rows.Scan(&d.refundNo, &d.nextMs, &d.tries, &d.state)
 		return d, err
-	}, listDueRefunds, s.cfg.ScanBatch)
+	}, listDueRefunds, after.nextMs, after.refundNo, s.cfg.ScanBatch)
 	if err != nil {
 		return nil, fmt.Errorf("list due refunds: %w", err)
 	}

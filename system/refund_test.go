@@ -168,7 +168,7 @@ func TestRefusedRefundChangesNothing(t *testing.T) {
 	f := paidOrder(t)
 	f.create(`{"orderNo":"A2","amountCents":100}`)
 	f.refund(`{"refundNo":"Q1","amountCents":4000}`)
-	before := f.dump()
+	before := f.facts()
 	for _, c := range []struct {
 		path, body, code string
 		status           int
@@ -207,5 +207,109 @@ func TestRefusedRefundChangesNothing(t *testing.T) {
 	status, body := f.do("POST", "/callback/refund", `{}`, http.Header{})
 	require.Equal(t, 401, status)
 	require.Equal(t, "signature_missing", code(t, body))
-	require.Equal(t, before, f.dump())
+	require.Equal(t, before, f.facts())
+	require.Equal(t, []string{"refund-mismatch mock/Q1 1"}, f.raised())
+}
+
+// A no that nothing will change ends a refund at once; anything else leaves it owed, under the same number.
+func TestRefusedRefundEnds(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		code   string
+		ends   bool
+	}{
+		{409, "TRADE_NOT_PAID", true},
+		{409, "REFUND_TOO_MUCH", true},
+		{409, "REFUND_TOO_MANY", true},
+		{409, "REFUND_NO_USED", true},
+		{400, "PARAM_ERROR", true},
+		{404, "TRADE_NOT_EXIST", false}, // not yet
+		{500, "SYSTEM_ERROR", false},
+		{502, "TRADE_NOT_PAID", false}, // whoever says so isn't the channel
+		{429, "FREQUENCY_LIMITED", false},
+		{403, "NOT_ENOUGH", false}, // of our own money, at the channel
+		{401, "SIGN_ERROR", false},
+		{409, "IDEMPOTENCY_IN_FLIGHT", false},
+	} {
+		t.Run(fmt.Sprint(c.status, " ", c.code), func(t *testing.T) {
+			f := paidOrder(t)
+			f.bank.on("mock /refund", refuse(c.status, c.code))
+			f.refund(`{"refundNo":"Q1"}`)
+			f.relay()
+			if c.ends {
+				require.Equal(t, []string{"Q1 9900 request FAILED"}, f.refunds())
+				require.Equal(t, []string{"refund Q1 DELIVERED"}, f.outbox())
+				require.Equal(t, []string{"refund-failed mock/Q1 9900 the channel says " + c.code + " of refund Q1 of 9900 cents CNY for order A1"},
+					f.column(`SELECT kind || ' ' || subject || ' ' || amount_cents || ' ' || detail FROM alerts`))
+			} else {
+				require.Equal(t, []string{"Q1 9900 request REQUESTED"}, f.refunds())
+				require.Empty(t, f.raised())
+			}
+
+			// Nothing is lost: either the refund goes through at last, or its money can be asked for again.
+			require.Equal(t, system.Refunding, f.order("A1").Status)
+			f.bank.on("mock /refund", nil)
+			if c.ends {
+				status, body := f.refund(`{"refundNo":"Q2"}`)
+				require.Equal(t, 202, status, body)
+			}
+			f.clock.advance(time.Minute)
+			f.run("outbox-relay")
+			f.bank.endRefunds()
+			f.clock.advance(time.Minute)
+			f.run("refund-query")
+			require.Equal(t, system.Refunded, f.order("A1").Status)
+			require.Len(t, f.bank.refunds, 1)
+		})
+	}
+}
+
+// A trade that its channel has charged and doesn't know is a lag, for a while.
+func TestRefundOfUnknownTrade(t *testing.T) {
+	f := paidOrder(t)
+	f.bank.on("mock /refund", refuse(404, "TRADE_NOT_EXIST"))
+	f.refund(`{"refundNo":"Q1"}`)
+	f.relay()
+	f.clock.advance(59 * time.Second)
+	f.run("outbox-relay")
+	require.Equal(t, []string{"Q1 9900 request REQUESTED"}, f.refunds())
+	f.clock.advance(time.Minute)
+	f.run("outbox-relay")
+	require.Equal(t, []string{"Q1 9900 request FAILED"}, f.refunds())
+	require.Equal(t, []string{"refund-failed mock/Q1 9900"}, f.raised())
+}
+
+// The first try was executed and its answer lost; the channel refuses the second. The refund's own number tells.
+func TestRefusalAfterLostReply(t *testing.T) {
+	f := paidOrder(t)
+	f.refund(`{"refundNo":"Q1"}`)
+	f.bank.on("mock /refund", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	f.relay()
+	f.bank.refunds["Q1"] = &bankRefund{RefundNo: "Q1", State: "PROCESSING"}
+	f.bank.on("mock /refund", refuse(409, "REFUND_TOO_MUCH"))
+	f.bank.on("mock /refund/query", refuse(500, "SYSTEM_ERROR"))
+	f.clock.advance(10 * time.Second)
+	f.run("outbox-relay")
+	require.Equal(t, []string{"Q1 9900 request REQUESTED"}, f.refunds(), "nobody knows")
+	f.bank.on("mock /refund/query", nil)
+	f.clock.advance(10 * time.Second)
+	f.run("outbox-relay")
+	require.Equal(t, []string{"Q1 9900 request ACCEPTED"}, f.refunds())
+	require.Empty(t, f.raised())
+}
+
+// Somebody else's refund under our number isn't ours.
+func TestRefundNumberUsedByAnother(t *testing.T) {
+	f := paidOrder(t)
+	f.bank.on("mock /refund", refuse(409, "REFUND_NO_USED"))
+	f.bank.on("mock /refund/query", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"refundNo":"Q1","state":"SUCCESS","amountCents":1,"currency":"CNY"}`)
+	})
+	f.refund(`{"refundNo":"Q1"}`)
+	f.relay()
+	require.Equal(t, []string{"Q1 9900 request FAILED"}, f.refunds())
+	require.Equal(t, system.Refunding, f.order("A1").Status)
+	f.clock.advance(time.Hour)
+	f.run("refund-query")
+	require.Equal(t, []string{"Q1 9900 request FAILED"}, f.refunds())
 }

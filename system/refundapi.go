@@ -180,7 +180,7 @@ type refundAck struct {
 }
 
 // handleRefundCallback answers POST /callback/refund. What it says is checked as a pay callback is, then written, and
-// only then acknowledged: 404 refund_unknown, 422 amount_mismatch, 400 refund_state_invalid.
+// only then acknowledged: 404 refund_unknown, 422 amount_mismatch with an alert, 400 refund_state_invalid.
 func (s *Shop) handleRefundCallback(w http.ResponseWriter, r *http.Request) error {
 	var notice refundNotice
 	if err := s.readSigned(r, &notice); err != nil {
@@ -211,7 +211,17 @@ func (s *Shop) matchRefund(ctx context.Context, notice refundNotice) (Refund, er
 	case err != nil:
 		return refund, err
 	case notice.Money != refund.Money:
-		return refund, httpjson.Errorf(http.StatusUnprocessableEntity, "amount_mismatch", "refund %s is of another amount or currency", refund.RefundNo)
+		return refund, s.refuseRefundNotice(ctx, notice, refund)
 	}
 	return refund, nil
+}
+
+// refuseRefundNotice refuses a notice that contradicts our refund, with the alert that the bill raises if it says so too.
+func (s *Shop) refuseRefundNotice(ctx context.Context, notice refundNotice, refund Refund) error {
+	gap := gapOf(refundMismatch, refund.Channel+"/"+refund.RefundNo, notice.Money, "the channel tells of %s for order %s, our refund is of %s",
+		inWords(notice.Money), refund.OrderNo, inWords(refund.Money))
+	if err := s.report(ctx, []alert{gap}); err != nil {
+		return err
+	}
+	return httpjson.Errorf(http.StatusUnprocessableEntity, "amount_mismatch", "refund %s is of %s", refund.RefundNo, inWords(refund.Money))
 }

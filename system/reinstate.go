@@ -30,17 +30,18 @@ func (c charge) stockNoAgain() string {
 }
 
 const readStockWish = `-- name: ReadStockWish
-SELECT sku, quantity FROM orders WHERE order_no = ?1`
+SELECT sku, quantity, ` + wasCancelled + ` FROM orders WHERE order_no = ?1`
 
-// reinstateOrder opens a closed order again for a charge that came late, if its stock can be frozen again; if not, or
-// if another charge was first, the charge goes back.
+// reinstateOrder opens a closed order again for a charge that came late, if its stock can be frozen again; if not, if
+// its buyer has cancelled it, or if another charge was first, the charge goes back.
 func (s *Shop) reinstateOrder(ctx context.Context, c charge) error {
 	var sku string
 	var quantity int64
-	if err := s.env.DB.QueryRowContext(ctx, readStockWish, c.OrderNo).Scan(&sku, &quantity); err != nil {
+	var cancelled bool
+	if err := s.env.DB.QueryRowContext(ctx, readStockWish, c.OrderNo).Scan(&sku, &quantity, &cancelled); err != nil {
 		return fmt.Errorf("read stock of order %s: %w", c.OrderNo, err)
 	}
-	if sku != "" {
+	if sku != "" && !cancelled {
 		err := s.stock.freeze(ctx, c.stockNoAgain(), sku, quantity)
 		if errors.Is(err, errOutOfStock) {
 			return s.transact(ctx, "late refund", func(w *work) error { return giveBackLate(ctx, w, c, sku) })
@@ -54,10 +55,11 @@ func (s *Shop) reinstateOrder(ctx context.Context, c charge) error {
 
 const markOrderReinstated = `-- name: MarkOrderReinstated
 UPDATE orders SET status = ?2, paid_ms = db_now_ms(), paid_channel = ?4, paid_txn = ?5, stock_no = ?6
-WHERE order_no = ?1 AND status = ?3
+WHERE order_no = ?1 AND status = ?3 AND NOT ` + wasCancelled + `
 AND NOT EXISTS (SELECT 1 FROM refunds WHERE refund_no = ?7)`
 
-// reopenOrder makes the policy's own transition, CLOSED to PAID, unless the charge is on its way back already.
+// reopenOrder makes the policy's own transition, CLOSED to PAID, unless the buyer has cancelled the order or the charge
+// is on its way back already.
 func (s *Shop) reopenOrder(ctx context.Context, w *work, c charge, sku string) error {
 	change := statusChange{orderNo: c.OrderNo, Transition: Reinstatement(), cause: "reinstate"}
 	moved, err := changeStatus(ctx, w.Tx, markOrderReinstated, change, c.Channel, c.ChannelTxn, c.stockNoAgain(), c.refundNo())

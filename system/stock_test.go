@@ -1,9 +1,14 @@
 package system_test
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tillstorm/tillstorm/system"
@@ -80,7 +85,7 @@ func TestMessageSurvivesACrash(t *testing.T) {
 func TestMessageThatNeverSucceedsIsParked(t *testing.T) {
 	f := newFixture(t, func(c *system.Config) { c.OutboxTries = 4 })
 	f.create(stockA1)
-	f.bank.on("stock /deduct", refuse(409, "order_released"))
+	f.bank.on("stock /deduct", refuse(409, "order_not_frozen"))
 	f.callback(paidA1)
 	f.relay()
 	for range 10 {
@@ -90,6 +95,70 @@ func TestMessageThatNeverSucceedsIsParked(t *testing.T) {
 	require.Equal(t, 4, f.bank.count("stock /deduct"))
 	require.Equal(t, []string{"stock-deduct A1 PARKED"}, f.outbox())
 	require.Equal(t, []string{"outbox-parked stock-deduct/A1"}, f.column(`SELECT kind || ' ' || subject FROM alerts`))
+}
+
+// What the stock service's journal forbids for ever is told at once.
+func TestMessageThatIsRefusedForGoodIsParked(t *testing.T) {
+	f := newFixture(t)
+	f.create(stockA1)
+	f.bank.on("stock /deduct", refuse(409, "order_released"))
+	f.callback(paidA1)
+	f.relay()
+	require.Equal(t, []string{"stock-deduct A1 PARKED"}, f.outbox())
+	require.Equal(t, []string{"outbox-parked stock-deduct/A1 0"}, f.raised())
+}
+
+// busyConn is a connection whose database has no time for one statement.
+type busyConn struct {
+	*sqlite3.SQLiteConn
+	statement string
+	times     *int
+}
+
+func (c busyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if nameOf(query) == c.statement && *c.times > 0 {
+		*c.times--
+		return nil, sqlite3.Error{Code: sqlite3.ErrBusy}
+	}
+	return c.SQLiteConn.ExecContext(ctx, query, args)
+}
+
+type busyConnector struct {
+	connector
+	statement string
+	times     *int
+}
+
+func (c busyConnector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.driver.Open(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return busyConn{conn.(*sqlite3.SQLiteConn), c.statement, c.times}, nil
+}
+
+// That our own database was busy parks nothing, however often.
+func TestBusyDatabaseParksNothing(t *testing.T) {
+	f, times := newFixture(t, func(c *system.Config) { c.OutboxTries = 1 }), 5
+	db := sql.OpenDB(busyConnector{connectorTo(f.clock, f.path()), "MarkRefundAccepted", &times})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	f.url = f.startOver(db, &http.Client{})
+	f.create(orderA1)
+	f.bank.pay("mock", "A1-1", "T1")
+	f.callback(paidA1)
+	f.refund(`{"refundNo":"Q1"}`)
+	f.relay()
+	for range 4 {
+		f.clock.advance(time.Hour)
+		f.run("outbox-relay")
+	}
+	require.Zero(t, times)
+	require.Equal(t, []string{"refund Q1 PENDING"}, f.outbox())
+	f.clock.advance(time.Hour)
+	f.run("outbox-relay")
+	require.Equal(t, []string{"refund Q1 DELIVERED"}, f.outbox())
+	require.Len(t, f.bank.refunds, 1)
+	require.Empty(t, f.raised())
 }
 
 // Without the outbox, what follows from a fact is tried once; a crash loses it.

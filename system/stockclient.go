@@ -32,6 +32,9 @@ func (c stockClient) release(ctx context.Context, stockNo string) error {
 	return c.call(ctx, "/release", stockRequest{OrderNo: stockNo})
 }
 
+// refusedForGood reports whether the stock service has refused what contradicts its journal: no repeat changes that.
+func refusedForGood(err error) bool { return refusedAs(err, "order_released", "order_deducted") }
+
 // deduct turns the promise into a sale.
 func (c stockClient) deduct(ctx context.Context, stockNo string) error {
 	return c.call(ctx, "/deduct", stockRequest{OrderNo: stockNo})

@@ -15,10 +15,15 @@ import (
 //go:embed schema.sql
 var schema1 string
 
+// schemaUpkeep is the migration that housekeeping and the reading of the stock journal need.
+//
+//go:embed schema_upkeep.sql
+var schemaUpkeep string
+
 // Migrate brings the order database to the newest schema. It is cheap when there is nothing to do, and any number of
 // instances may call it at once.
 func Migrate(ctx context.Context, db *sql.DB) error {
-	return sqldb.Migrate(ctx, db, schema1, schemaChecks)
+	return sqldb.Migrate(ctx, db, schema1, schemaChecks, schemaUpkeep)
 }
 
 // readOrderSQL takes an order number and a channel; ” means the latest attempt on any channel. The last column says

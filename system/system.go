@@ -54,5 +54,6 @@ func (s *Shop) Start() {
 	}
 	s.env.Loops.Every("pending-query", s.cfg.QueryEvery, s.queryPending)
 	s.env.Loops.Every("refund-query", s.cfg.RefundQueryEvery, s.queryRefunds)
+	s.env.Loops.Every(housekeeping, houseKeptEvery, s.keepHouse)
 	s.startReconciliation()
 }

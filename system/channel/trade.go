@@ -158,16 +158,5 @@ func moveTrade(ctx context.Context, tx *sql.Tx, outTradeNo, state string) (bool,
 
 // inTx runs do in a transaction of its own, and commits it if do has no error.
 func (c *Channel) inTx(ctx context.Context, do func(tx *sql.Tx) error) error {
-	tx, err := c.env.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	defer tx.Rollback()
-	if err := do(tx); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	return nil
+	return sqldb.InTx(ctx, c.env.DB, "in the ledger", do)
 }

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,9 +12,10 @@ import (
 )
 
 const (
-	maxQuantity = 1_000_000 // of one movement; far below what sums could overflow
-	maxName     = 128       // bytes of a SKU, an order number, a delivery number
-	maxPage     = 100       // rows; keeps a page within what a client reads of a body
+	maxQuantity = 1_000_000   // of one movement; far below what sums could overflow
+	maxName     = 128         // bytes of a SKU, an order number, a delivery number
+	maxPage     = 100         // rows; keeps a page within what a client reads of a body
+	maxOrders   = maxPage / 4 // at once: each has four movements at most
 )
 
 // traceHeader carries a request's trace id into the log.
@@ -150,8 +152,11 @@ type journalPage struct {
 }
 
 // handleJournal answers GET /journal?after=ID&limit=N: the movements after that id, by default from the first, at most
-// maxPage of them.
+// maxPage of them; or GET /journal?orderNo=A&orderNo=B: all movements of these orders, at most maxOrders.
 func (s *Service) handleJournal(r *http.Request) (any, error) {
+	if orders := r.URL.Query()["orderNo"]; len(orders) > 0 {
+		return s.listOrders(r, orders)
+	}
 	after, err := readNumber(r, "after", 0)
 	if err != nil {
 		return nil, err
@@ -169,23 +174,46 @@ FROM stock_journal WHERE journal_id > ?1
 ORDER BY journal_id LIMIT ?2`
 
 func (s *Service) listJournal(r *http.Request, after, limit int64) (journalPage, error) {
-	page := journalPage{Rows: []Movement{}}
-	rows, err := s.env.DB.QueryContext(r.Context(), listMovements, after, limit)
+	movements, err := s.readMovements(r, listMovements, after, limit)
+	page := journalPage{Rows: movements}
+	if int64(len(movements)) == limit {
+		page.Next = movements[limit-1].JournalID
+	}
+	return page, err
+}
+
+const listMovementsOfOrders = `-- name: ListMovementsOfOrders
+SELECT journal_id, order_no, movement, sku, quantity, at_ms
+FROM stock_journal WHERE order_no IN (SELECT value FROM json_each(?1))
+ORDER BY order_no, movement`
+
+func (s *Service) listOrders(r *http.Request, orders []string) (journalPage, error) {
+	if len(orders) > maxOrders {
+		return journalPage{}, httpjson.Errorf(http.StatusBadRequest, "orderNo_invalid", "at most %d orders may be asked for at once", maxOrders)
+	}
+	text, err := json.Marshal(orders)
 	if err != nil {
-		return page, fmt.Errorf("list journal: %w", err)
+		return journalPage{}, err
+	}
+	movements, err := s.readMovements(r, listMovementsOfOrders, string(text))
+	return journalPage{Rows: movements}, err
+}
+
+func (s *Service) readMovements(r *http.Request, query string, args ...any) ([]Movement, error) {
+	movements := []Movement{}
+	rows, err := s.env.DB.QueryContext(r.Context(), query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list journal: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var m Movement
 		if err := rows.Scan(&m.JournalID, &m.OrderNo, &m.Movement, &m.SKU, &m.Quantity, &m.AtMs); err != nil {
-			return page, fmt.Errorf("read journal: %w", err)
+			return nil, fmt.Errorf("read journal: %w", err)
 		}
-		page.Rows = append(page.Rows, m)
+		movements = append(movements, m)
 	}
-	if int64(len(page.Rows)) == limit {
-		page.Next = page.Rows[limit-1].JournalID
-	}
-	return page, rows.Err()
+	return movements, rows.Err()
 }
 
 func readNumber(r *http.Request, name string, missing int64) (int64, error) {

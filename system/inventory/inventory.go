@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	_ "embed"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -47,18 +46,7 @@ func (s *Service) Handler() http.Handler { return s.handler }
 
 // inTx runs do in a transaction of its own, and commits it if do has no error.
 func (s *Service) inTx(ctx context.Context, do func(tx *sql.Tx) error) error {
-	tx, err := s.env.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("begin movement: %w", err)
-	}
-	defer tx.Rollback()
-	if err := do(tx); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit movement: %w", err)
-	}
-	return nil
+	return sqldb.InTx(ctx, s.env.DB, "movement", do)
 }
 
 // refuse is a conflict with what the journal says.

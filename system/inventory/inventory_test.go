@@ -180,6 +180,26 @@ func TestJournalIsReadPageByPage(t *testing.T) {
 	require.Equal(t, []string{"D1 put 9 S1", "A freeze 2 S1", "A release 2 S1"}, moves)
 }
 
+func TestJournalOfSomeOrders(t *testing.T) {
+	f := newFixture(t)
+	f.do("POST", "/stock", `{"putNo":"D1","sku":"S1","quantity":9}`)
+	for _, order := range []string{"A", "B", "C"} {
+		f.freeze(order, 2)
+	}
+	f.move("release", "C")
+	status, text := f.do("GET", "/journal?orderNo=A&orderNo=C&orderNo=NONE", "")
+	require.Equal(t, 200, status)
+	require.JSONEq(t, `{"next":0,"rows":[
+		{"journalId":2,"orderNo":"A","movement":"freeze","sku":"S1","quantity":2,"atMs":1700000000000},
+		{"journalId":4,"orderNo":"C","movement":"freeze","sku":"S1","quantity":2,"atMs":1700000000000},
+		{"journalId":5,"orderNo":"C","movement":"release","sku":"S1","quantity":2,"atMs":1700000000000}]}`, text)
+	_, text = f.do("GET", "/journal?orderNo=NONE", "")
+	require.JSONEq(t, `{"next":0,"rows":[]}`, text)
+	status, code := f.do("GET", "/journal?x"+strings.Repeat("&orderNo=A", 26), "")
+	require.Equal(t, 400, status)
+	require.Equal(t, "orderNo_invalid", code)
+}
+
 func TestLastUnitIsSoldOnce(t *testing.T) {
 	f := newFixture(t)
 	f.do("POST", "/stock", `{"sku":"S1","quantity":1}`)

@@ -2,6 +2,7 @@ package sqldb_test
 
 import (
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -31,6 +32,21 @@ func TestBrokenMigrationLeavesTheOldVersion(t *testing.T) {
 	db := open(t)
 	require.Error(t, sqldb.Migrate(t.Context(), db, "CREATE TABLE a (x); CREATE nonsense"))
 	require.NoError(t, sqldb.Migrate(t.Context(), db, "CREATE TABLE a (x)"))
+}
+
+func TestIsBusy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	db, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate&_busy_timeout=1")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = db.BeginTx(t.Context(), nil)
+	require.True(t, sqldb.IsBusy(fmt.Errorf("begin: %w", err)), err)
+	require.NoError(t, tx.Rollback())
+	_, err = db.ExecContext(t.Context(), "nonsense")
+	require.Error(t, err)
+	require.False(t, sqldb.IsBusy(err))
 }
 
 func TestChanged(t *testing.T) {
