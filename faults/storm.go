@@ -261,3 +261,6 @@ func (s *Storm) Armed(step sim.Step) bool {
 
 // Over implements sim.Foresight.
 func (s *Storm) Over(at time.Duration) bool { return at >= s.until && s.Script.Over(at) }
+
+// Unreached returns nothing: what is drawn may find nothing to strike.
+func (s *Storm) Unreached() Plan { return nil }
