@@ -233,21 +233,22 @@ func (w *world) database(name string) *sim.Database {
 
 // targets are what there is in the world of a workload for faults to strike.
 func (c *Case) targets() faults.Targets {
+	channels := c.Workload.channels()
 	t := faults.Targets{
-		Nodes:     append([]string{"shop-1", "shop-2", "stock"}, channelNames...),
-		Databases: append([]string{"shop", "stock"}, channelNames...),
+		Nodes:     append([]string{"shop-1", "shop-2", "stock"}, channels...),
+		Databases: append([]string{"shop", "stock"}, channels...),
 	}
 	for _, shop := range []string{"shop-1", "shop-2"} {
-		for _, other := range append([]string{"stock", "broker", "leases"}, channelNames...) {
+		for _, other := range append([]string{"stock", "broker", "leases"}, channels...) {
 			t.Ways = append(t.Ways, [2]string{shop, other})
 		}
 	}
 	for _, name := range c.Workload.names() {
 		order := c.Workload.Orders[name]
-		t.Trades = append(t.Trades, order.Channel+"/"+name+"-1", other(order.Channel)+"/"+name+"-2")
+		t.Trades = append(t.Trades, order.Channel+"/"+name+"-1", other(channels, order.Channel)+"/"+name+"-2")
 		t.Rows = append(t.Rows, "shop/payment_records/"+name)
 	}
-	for _, name := range channelNames {
+	for _, name := range channels {
 		t.Days = append(t.Days, name+"/"+cmp.Or(c.Start, usualStart).In(personality(name).Zone).Format(time.DateOnly))
 	}
 	return t

@@ -58,7 +58,7 @@ const defaultOrders = 12
 
 // Draw returns the case of a seed under a profile.
 func Draw(seed uint64, profile faults.Profile) Case {
-	return Case{Seed: seed, Workload: drawWorkload(seed, defaultOrders), Policy: drawPolicy(seed), Profile: profile}
+	return Case{Seed: seed, Start: drawStart(seed), Workload: drawWorkload(seed, defaultOrders), Policy: drawPolicy(seed), Profile: profile}
 }
 
 // Result is what became of a run.
@@ -80,12 +80,13 @@ type Result struct {
 // then. No run ends before its last operation.
 const horizon = 20 * time.Minute
 
-// A run settles until nothing is pending, and at least until the bill of its day has
-// been compared; at most until every resend schedule of a channel has passed.
-const (
-	settleLeast = 26 * time.Hour
-	settleLimit = 60*time.Hour - settleLeast
-)
+// settleLimit is how long a run may take to come to rest after the storm: the longest
+// resend schedule of a channel, and more.
+const settleLimit = 60 * time.Hour
+
+// billTakes is how long after the end of a day its bill has been compared, even if it
+// was late.
+const billTakes = 18 * time.Hour
 
 // injector is what a run needs of its faults.
 type injector interface {
@@ -162,12 +163,26 @@ func (j jitter) Fired() []faults.Firing {
 // planned is an injector that knows what it has yet to do.
 type planned interface{ Unreached() faults.Plan }
 
-// settle lets the healed world run until nothing is pending, and what is under way
-// then arrive.
+// settle lets the healed world run until nothing is pending and the bills of its days
+// have been compared, and what is under way then arrive.
 func (w *world) settle() {
-	w.World.Run(w.Now() + settleLeast)
-	w.RunUntil(w.Now()+settleLimit, w.evidence.Settled)
+	end := w.Now()
+	w.World.Run(w.billsCompared())
+	w.RunUntil(max(w.Now(), end+settleLimit), w.evidence.Settled)
 	w.World.Run(w.Now() + time.Minute)
+}
+
+// billsCompared is when the bill of the day that it is now has been compared with our
+// books, on all channels.
+func (w *world) billsCompared() time.Duration {
+	var last time.Duration
+	began := w.Trace().Start
+	for _, name := range w.channels {
+		now := began.Add(w.Now()).In(personality(name).Zone)
+		end := time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, now.Location())
+		last = max(last, end.Sub(began)+billTakes)
+	}
+	return last
 }
 
 func (w *world) judge(c Case, inject injector) *Result {
