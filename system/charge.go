@@ -54,8 +54,7 @@ func (s *Shop) matchAttempt(ctx context.Context, c charge) (charge, error) {
 	case err != nil:
 		return c, fmt.Errorf("find attempt of order %s: %w", c.OrderNo, err)
 	case c.Money != due:
-		return c, httpjson.Errorf(http.StatusUnprocessableEntity, "amount_mismatch", "order %s is for another amount or currency: %s",
-			c.OrderNo, differences(due.differences(c.Money)...))
+		return c, httpjson.Errorf(http.StatusUnprocessableEntity, "amount_mismatch", "order %s is for another amount or currency", c.OrderNo)
 	}
 	return c, nil
 }

@@ -61,11 +61,9 @@ func readRecord(ctx context.Context, tx *sql.Tx, c charge) (paymentRecord, error
 	if err != nil {
 		return record, fmt.Errorf("read record of charge %s: %w", c.ChannelTxn, err)
 	}
-	other := differences(append(money.differences(c.Money), difference{"orderNo", record.orderNo, c.OrderNo},
-		difference{"outTradeNo", outTradeNo, c.OutTradeNo})...)
-	if other != "" {
+	if record.orderNo != c.OrderNo || outTradeNo != c.OutTradeNo || money != c.Money {
 		return record, httpjson.Errorf(http.StatusConflict, "transaction_conflict",
-			"transaction %s of %s is known with other content: %s", c.ChannelTxn, c.Channel, other)
+			"transaction %s of %s is known with other content", c.ChannelTxn, c.Channel)
 	}
 	return record, nil
 }

@@ -213,8 +213,7 @@ func (s *Shop) matchRefund(ctx context.Context, notice refundNotice) (Refund, er
 	case err != nil:
 		return refund, err
 	case notice.Money != refund.Money:
-		return refund, httpjson.Errorf(http.StatusUnprocessableEntity, "amount_mismatch", "refund %s is of another amount or currency: %s",
-			refund.RefundNo, differences(refund.Money.differences(notice.Money)...))
+		return refund, httpjson.Errorf(http.StatusUnprocessableEntity, "amount_mismatch", "refund %s is of another amount or currency", refund.RefundNo)
 	}
 	return refund, nil
 }

@@ -110,16 +110,13 @@ func fieldNames(value any) []string {
 	return names
 }
 
-// checkFields looks at the names in an object that has been decoded.
+// checkFields looks at the names in an object, which has been decoded before and so can be read.
 func checkFields(body []byte, known []string) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	_, err := decoder.Token() // the opening brace
 	seen := map[string]bool{}
 	for err == nil && decoder.More() {
-		var token json.Token
-		if token, err = decoder.Token(); err != nil {
-			break
-		}
+		token, _ := decoder.Token()
 		name, _ := token.(string)
 		switch {
 		case !slices.Contains(known, name):
@@ -128,8 +125,8 @@ func checkFields(body []byte, known []string) error {
 			return invalid("%s is given twice", name)
 		}
 		seen[name] = true
-		var skipped json.RawMessage
-		err = decoder.Decode(&skipped)
+		var value json.RawMessage
+		err = decoder.Decode(&value)
 	}
 	return err
 }

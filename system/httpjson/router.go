@@ -1,6 +1,7 @@
 package httpjson
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -35,7 +36,7 @@ type Router struct {
 func NewRouter() *Router {
 	router := &Router{mux: http.NewServeMux()}
 	router.mux.HandleFunc("/", router.refuse)
-	router.Handle("GET /", "this list", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	router.Handle("GET /", "these routes, in JSON", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		WriteRoutes(w, router.routes)
 	}))
 	return router
@@ -81,21 +82,13 @@ func (r Route) checkQuery(raw string) error {
 	if err != nil {
 		return Errorf(http.StatusBadRequest, "query_invalid", "the query can't be read: %v", err)
 	}
-	names := make([]string, 0, len(query))
-	for name := range query { // order-free: they are sorted
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(r.Query, name) {
 			known := "none"
 			if len(r.Query) > 0 {
 				known = strings.Join(r.Query, ", ")
 			}
 			return Errorf(http.StatusBadRequest, "parameter_unknown", "%s %s has no parameter %.40q; it has: %s", r.Method, r.Path, name, known)
-		}
-		if len(query[name]) > 1 {
-			return Errorf(http.StatusBadRequest, "query_invalid", "%s is given twice", name)
 		}
 	}
 	return nil

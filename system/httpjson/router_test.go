@@ -39,7 +39,6 @@ func TestRouterRefusesInJSON(t *testing.T) {
 		{"POST", "/", 405, "method_not_allowed", "", "GET"},
 		{"GET", "/orders?limt=1", 400, "parameter_unknown", `GET /orders has no parameter "limt"; it has: after, limit`, ""},
 		{"POST", "/orders?dry-run", 400, "parameter_unknown", `POST /orders has no parameter "dry-run"; it has: none`, ""},
-		{"GET", "/orders?limit=1&limit=2", 400, "query_invalid", "limit is given twice", ""},
 		{"GET", "/orders?limit=%zz", 400, "query_invalid", `the query can't be read: invalid URL escape "%zz"`, ""},
 		{"GET", "/?x=1", 400, "parameter_unknown", `GET / has no parameter "x"`, ""},
 	} {
@@ -62,7 +61,7 @@ func TestRouterListsItsRoutes(t *testing.T) {
 	w := httptest.NewRecorder()
 	newRouter().ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	require.JSONEq(t, `{"routes":[
-		{"method":"GET","path":"/","does":"this list"},
+		{"method":"GET","path":"/","does":"these routes, in JSON"},
 		{"method":"POST","path":"/orders","does":"create"},
 		{"method":"GET","path":"/orders","query":["after","limit"],"does":"list"},
 		{"method":"GET","path":"/orders/{no}","does":"read"}]}`, w.Body.String())

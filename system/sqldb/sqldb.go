@@ -9,7 +9,10 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+
+	"github.com/mattn/go-sqlite3"
 )
 
 // Querier reads: a *sql.DB, or a *sql.Tx for reads that belong to a transaction.
@@ -37,6 +40,13 @@ func Changed(ctx context.Context, db Execer, query string, args ...any) (bool, e
 		return false, fmt.Errorf("%d rows changed where at most one may", rows)
 	}
 	return rows == 1, nil
+}
+
+// IsBusy reports whether a database had no time for a statement: others held its lock for longer than the busy timeout.
+// Nothing is wrong, and nothing was changed; it is to be tried again later.
+func IsBusy(err error) bool {
+	var failure sqlite3.Error
+	return errors.As(err, &failure) && (failure.Code == sqlite3.ErrBusy || failure.Code == sqlite3.ErrLocked)
 }
 
 // Migrate brings a database to the newest schema: migrations[n] leads from version n to n+1. A current database costs
