@@ -30,7 +30,7 @@ var (
 	ErrStale = &Error{"signature_stale", Header + " is too old, or too far in the future"}
 )
 
-const form = `t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`
+const form = "t=SECONDS,v1=HMAC: Unix seconds, and the hex HMAC-SHA256 of SECONDS.BODY"
 
 func (e *Error) Error() string { return e.Message }
 
