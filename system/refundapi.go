@@ -90,10 +90,12 @@ func (s *Shop) intendRefund(ctx context.Context, wish refundWish) (refund Refund
 
 // refuseOther refuses a wish whose number belongs to a refund with other content.
 func (wish refundWish) refuseOther(known Refund) error {
-	if known.OrderNo == wish.orderNo && (wish.AmountCents == 0 || wish.AmountCents == known.AmountCents) {
+	setDefault(&wish.AmountCents, known.AmountCents)
+	other := differences(difference{"orderNo", known.OrderNo, wish.orderNo}, difference{"amountCents", known.AmountCents, wish.AmountCents})
+	if other == "" {
 		return nil
 	}
-	return httpjson.Errorf(http.StatusConflict, "refund_conflict", "refund %s exists with other content", known.RefundNo)
+	return httpjson.Errorf(http.StatusConflict, "refund_conflict", "refund %s exists with other content: %s", known.RefundNo, other)
 }
 
 // What is left is judged by the statement that takes it, within the transaction that has the write lock.
