@@ -14,13 +14,13 @@ func explainAll(r *Result, profile faults.Profile) []SeedFailure {
 	if r.Verdict == Unknown {
 		message := "the linearizability check ran out of its budget"
 		return []SeedFailure{{Seed: r.Seed, Verdict: Unknown, Property: "linearizable-orders", Fingerprint: string(Unknown), Message: message,
-			Repro: replayLine(r.Seed, profile), Text: fmt.Sprintf("seed %d: %s\n\n%s", r.Seed, message, reproduceText(r.Seed, profile))}}
+			Repro: replayLine(r.Seed, profile, r.Journal), Text: fmt.Sprintf("seed %d: %s\n\n%s", r.Seed, message, reproduceText(r, profile))}}
 	}
 	var told []SeedFailure
 	for _, f := range r.Failures {
 		told = append(told, SeedFailure{
 			Seed: r.Seed, Verdict: Broken, Property: f.Property, Message: f.Error(), Fingerprint: f.Fingerprint(),
-			Repro: replayLine(r.Seed, profile), Text: Explain(r, f, profile),
+			Repro: replayLine(r.Seed, profile, r.Journal), Text: Explain(r, f, profile),
 		})
 	}
 	return told
@@ -42,7 +42,7 @@ func Explain(r *Result, f checker.Failure, profile faults.Profile) string {
 			fmt.Fprintf(&b, "    %s\n", line)
 		}
 	}
-	fmt.Fprintf(&b, "\n%s", reproduceText(r.Seed, profile))
+	fmt.Fprintf(&b, "\n%s", reproduceText(r, profile))
 	return b.String()
 }
 
@@ -138,11 +138,20 @@ func shorten(line string, most int) string {
 }
 
 // replayLine is the command that shows a seed again.
-func replayLine(seed uint64, profile faults.Profile) string {
-	return fmt.Sprintf("go run ./cmd/tillstorm replay --seed %d --profile %s", seed, profile.Name)
+func replayLine(seed uint64, profile faults.Profile, journal sim.Journal) string {
+	return fmt.Sprintf("go run ./cmd/tillstorm replay --seed %d --profile %s%s", seed, profile.Name, flagOf(" --journal ", journal))
 }
 
 // reproduceText ends every failure: the lines to paste.
-func reproduceText(seed uint64, profile faults.Profile) string {
-	return fmt.Sprintf("  reproduce with either of:\n    %s\n    go test ./scenarios -run '^TestSweep$' -seed %d -profile %s\n", replayLine(seed, profile), seed, profile.Name)
+func reproduceText(r *Result, profile faults.Profile) string {
+	return fmt.Sprintf("  reproduce with either of:\n    %s\n    go test ./scenarios -run '^TestSweep$' -seed %d -profile %s%s\n",
+		replayLine(r.Seed, profile, r.Journal), r.Seed, profile.Name, flagOf(" -journal ", r.Journal))
+}
+
+// flagOf returns the flag that chooses a journal, "" for the default.
+func flagOf(flag string, journal sim.Journal) string {
+	if journal == sim.MemDB {
+		return ""
+	}
+	return flag + journal.String()
 }

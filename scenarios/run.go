@@ -52,6 +52,7 @@ func Draw(seed uint64, profile faults.Profile) Case {
 // Result is what became of a run.
 type Result struct {
 	Seed       uint64
+	Journal    sim.Journal // how the databases locked
 	Verdict    Verdict
 	Failures   []checker.Failure // the most money first
 	Fired      []faults.Firing   // what went wrong, in order
@@ -116,7 +117,7 @@ func (w *world) settle() {
 
 func (w *world) judge(c Case, inject injector) *Result {
 	r := &Result{
-		Seed: c.Seed, Verdict: Pass, Fired: inject.Fired(), Probes: w.evidence.Probes(),
+		Seed: c.Seed, Journal: w.Journal(), Verdict: Pass, Fired: inject.Fired(), Probes: w.evidence.Probes(),
 		Steps: w.Steps(), Statements: w.Statements(), SimTime: w.Now(), TraceHash: w.Trace().Hash(), Trace: w.Trace(),
 	}
 	var unknown bool

@@ -66,6 +66,7 @@ func ParseShard(text string) (Shard, error) {
 type Sweep struct {
 	Seeds   Seeds
 	Profile faults.Profile
+	Journal sim.Journal // how the databases lock
 	Shard   Shard
 	Workers int           // worlds at once; by default one for each processor
 	For     time.Duration // stop taking new seeds after this; zero runs them all
@@ -157,7 +158,7 @@ func (s Sweep) Run(ctx context.Context) (*Report, error) {
 	next := s.seeds(ctx)
 	for range s.Workers {
 		workers.Go(func() {
-			w := newWorker(s.Profile, s.adjust)
+			w := newWorker(s)
 			defer w.close()
 			for seed, twice, ok := next(); ok; seed, twice, ok = next() {
 				o, err := w.run(seed, twice)
@@ -267,29 +268,28 @@ func (r *Report) Verdict() Verdict {
 
 // worker runs one seed after the other in one arena.
 type worker struct {
-	profile faults.Profile
-	adjust  func(*Case)
-	arena   *sim.Arena
-	watch   *watchdog
+	sweep Sweep
+	arena *sim.Arena
+	watch *watchdog
 }
 
-func newWorker(profile faults.Profile, adjust func(*Case)) *worker {
-	return &worker{profile: profile, adjust: adjust, arena: sim.NewArena(), watch: startWatchdog()}
+func newWorker(s Sweep) *worker {
+	return &worker{sweep: s, arena: s.Journal.NewArena(), watch: startWatchdog()}
 }
 
 func (w *worker) close() { w.watch.stop(); w.arena.Close() }
 
 func (w *worker) run(seed uint64, twice bool) (outcome, error) {
-	c := Draw(seed, w.profile)
-	if w.adjust != nil {
-		w.adjust(&c)
+	c := Draw(seed, w.sweep.Profile)
+	if w.sweep.adjust != nil {
+		w.sweep.adjust(&c)
 	}
-	w.watch.name(replayLine(seed, w.profile))
+	w.watch.name(replayLine(seed, w.sweep.Profile, w.sweep.Journal))
 	r, err := Run(c, w.arena, w.watch.observe)
 	if err != nil {
 		return outcome{}, fmt.Errorf("seed %d: %w", seed, err)
 	}
-	o := outcome{seed: seed, verdict: r.Verdict, hash: r.TraceHash, failures: explainAll(r, w.profile)}
+	o := outcome{seed: seed, verdict: r.Verdict, hash: r.TraceHash, failures: explainAll(r, w.sweep.Profile)}
 	if twice {
 		if err := w.recheck(c, r, &o); err != nil {
 			return outcome{}, err
@@ -309,16 +309,16 @@ func (w *worker) recheck(c Case, first *Result, o *outcome) error {
 	o.verdict = Nondeterministic
 	o.failures = []SeedFailure{{
 		Seed: c.Seed, Verdict: Nondeterministic, Property: string(Nondeterministic), Fingerprint: string(Nondeterministic),
-		Message: difference, Repro: replayLine(c.Seed, w.profile),
+		Message: difference, Repro: replayLine(c.Seed, w.sweep.Profile, w.sweep.Journal),
 	}}
-	o.failures[0].Text = fmt.Sprintf("seed %d is nondeterministic: %s\n\n%s", c.Seed, difference, reproduceText(c.Seed, w.profile))
+	o.failures[0].Text = fmt.Sprintf("seed %d is nondeterministic: %s\n\n%s", c.Seed, difference, reproduceText(first, w.sweep.Profile))
 	return nil
 }
 
-// Recheck runs a case again, in an arena of its own, and tells the first record in
+// Recheck runs a case again, in a new arena of the same kind, and tells the first record in
 // which its trace differs from the first run's, "" if none does.
 func Recheck(c Case, first *Result, running ...func(*sim.World)) (difference string, err error) {
-	fresh := sim.NewArena()
+	fresh := first.Journal.NewArena()
 	defer fresh.Close()
 	again, err := Run(c, fresh, running...)
 	if err != nil {

@@ -17,6 +17,7 @@ func newReplay() *cobra.Command {
 	var (
 		seed           uint64
 		profile, trace string
+		journal        sim.Journal
 	)
 	c := &cobra.Command{
 		Use:   "replay",
@@ -33,7 +34,7 @@ trace goes to standard output and everything else to standard error.`,
 			if err != nil {
 				return fmt.Errorf("--profile: %w", err)
 			}
-			arena := sim.NewArena()
+			arena := journal.NewArena()
 			defer arena.Close()
 			drawn := scenarios.Draw(seed, p)
 			result, err := scenarios.Run(drawn, arena)
@@ -61,6 +62,7 @@ trace goes to standard output and everything else to standard error.`,
 	f := c.Flags()
 	f.Uint64Var(&seed, "seed", 0, "the seed to run")
 	f.StringVar(&profile, "profile", "storm", "the profile it failed under: "+profileNames())
+	f.TextVar(&journal, "journal", sim.MemDB, "the `journal` it failed with, see sweep --db")
 	f.StringVar(&trace, "trace", "", "write the trace to this file: JSON lines if it ends in .jsonl, else text; - is standard output")
 	_ = c.MarkFlagRequired("seed")
 	return c

@@ -16,11 +16,13 @@ import (
 
 	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/scenarios"
+	"github.com/tillstorm/tillstorm/sim"
 )
 
 func newSweep() *cobra.Command {
 	var (
 		seeds, profile, shard, junit string
+		journal                      sim.Journal
 		workers                      int
 		limit                        time.Duration
 		asJSON                       bool
@@ -33,7 +35,7 @@ func newSweep() *cobra.Command {
   tillstorm sweep --seeds 1-8000 --shard 2/8 --junit report.xml`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s := scenarios.Sweep{Workers: workers, For: limit}
+			s := scenarios.Sweep{Journal: journal, Workers: workers, For: limit}
 			var err error
 			if s.Seeds, err = scenarios.ParseSeeds(seeds); err != nil {
 				return fmt.Errorf("--seeds: %w", err)
@@ -80,6 +82,7 @@ func newSweep() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&seeds, "seeds", "1-500", "the seeds to run, A-B")
 	f.StringVar(&profile, "profile", "storm", "how much goes wrong: "+profileNames())
+	f.TextVar(&journal, "db", sim.MemDB, "the databases' `journal`: memdb, in memory, or wal, files with a write-ahead log as in production")
 	f.StringVar(&shard, "shard", "", "run only the I-th of N parts of the seeds, I/N")
 	f.IntVar(&workers, "workers", 0, "worlds at once (default: one for each processor)")
 	f.DurationVar(&limit, "for", 0, "take no new seed after this long, for example 10m")
@@ -162,11 +165,19 @@ func printFailures(w io.Writer, r *scenarios.Report) {
 func printSummary(w io.Writer, s scenarios.Sweep, r *scenarios.Report) error {
 	wall := time.Duration(r.WallNs)
 	fmt.Fprintf(w, "%s: seeds %s, profile %s: %d run, %d passed, %d broken, %d unknown, %d stale, %d nondeterministic\n",
-		r.Verdict(), s.Seeds, s.Profile.Name, r.Seeds, r.Passed, r.Broken, r.Unknown, r.Stale, r.Nondeterministic)
+		r.Verdict(), s.Seeds, conditions(s), r.Seeds, r.Passed, r.Broken, r.Unknown, r.Stale, r.Nondeterministic)
 	fmt.Fprintf(w, "  %d steps, %d statements, %v simulated in %v (%.0f seeds/s)\n",
 		r.Steps, r.Statements, time.Duration(r.SimNs).Round(time.Second), wall.Round(time.Millisecond), float64(r.Seeds)/wall.Seconds())
 	_, err := fmt.Fprintf(w, "  faults: %s\n  probes: %s\n  trace hash %s\n", counts(r.FaultsFired), counts(r.Probes), r.TraceHash)
 	return err
+}
+
+// conditions tells under what a sweep ran: "storm", or "storm over wal".
+func conditions(s scenarios.Sweep) string {
+	if s.Journal == sim.MemDB {
+		return s.Profile.Name
+	}
+	return s.Profile.Name + " over " + s.Journal.String()
 }
 
 func counts(m map[string]int) string {
@@ -199,7 +210,7 @@ type junitFailure struct {
 
 // writeJUnit writes the failures, and the sweep itself as one test case.
 func writeJUnit(file string, s scenarios.Sweep, r *scenarios.Report) error {
-	name := "sweep " + s.Profile.Name + " " + s.Seeds.String()
+	name := "sweep " + conditions(s) + " " + s.Seeds.String()
 	suite := junitSuite{Name: name, Tests: 1 + len(r.Failures), Time: fmt.Sprintf("%.3f", time.Duration(r.WallNs).Seconds())}
 	suite.Cases = []junitCase{{Name: name, Class: "tillstorm"}}
 	for _, f := range r.Failures {
