@@ -39,6 +39,8 @@ type Case struct {
 	PayWindow time.Duration
 	// Stock is what the stock service begins with, by SKU, where that is not the usual.
 	Stock map[string]int64
+	// Journal is how the databases lock.
+	Journal sim.Journal
 	// Profile is what faults are drawn from, with the seed. It is ignored if there
 	// is a plan.
 	Profile faults.Profile

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tillstorm/tillstorm/faults"
+	"github.com/tillstorm/tillstorm/sim"
 )
 
 // Seeds is an inclusive range of seeds.
@@ -62,6 +63,7 @@ func ParseShard(text string) (Shard, error) {
 type Sweep struct {
 	Seeds   Seeds
 	Profile faults.Profile
+	Journal sim.Journal // how the databases lock
 	Shard   Shard
 	Workers int           // worlds at once; by default one for each processor
 	For     time.Duration // stop taking new seeds after this; zero runs them all
@@ -69,6 +71,18 @@ type Sweep struct {
 	Progress func(done, failed int)
 
 	adjust func(*Case) // changes each case, for tests of one policy
+}
+
+// Title tells what is swept: "seeds 1-500, profile storm".
+func (s Sweep) Title() string {
+	title := fmt.Sprintf("seeds %s, profile %s", s.Seeds, s.Profile.Name)
+	if s.Profile.Strategy.Name != "" {
+		title += ", strategy " + s.Profile.Strategy.Name
+	}
+	if s.Journal != sim.MemDB {
+		title += " over " + s.Journal.String()
+	}
+	return title
 }
 
 // Count returns how many seeds the sweep runs, unless it is cut short.
@@ -143,6 +157,7 @@ func (s Sweep) jobs(ctx context.Context) iter.Seq[job] {
 	return func(yield func(job) bool) {
 		for n := 0; n < s.Count() && ctx.Err() == nil; n++ {
 			c := Draw(first+uint64(n)*step, s.Profile)
+			c.Journal = s.Journal
 			if s.adjust != nil {
 				s.adjust(&c)
 			}

@@ -55,8 +55,8 @@ func (d *Database) close() {
 }
 
 // Query reads what is committed, from outside all processes: no step, no time. It
-// must not write. While a transaction that has written is open, it fails with
-// SQLITE_BUSY.
+// must not write. While a transaction that has written is open, a [MemDB] database
+// answers SQLITE_BUSY.
 func (d *Database) Query(query string, args ...any) (columns []string, rows [][]any, err error) {
 	columns, values, err := d.slot.anchor.readAll(query, namedValues(args))
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // connect takes a raw connection. Opening one runs PRAGMAs, which meet locks like
-// any other statement; one that was open already must behave as if it had not been.
+// any other read; one that was open already must behave as if it had not been.
 func (c *connector) connect(ctx context.Context, t *task) (*rawConn, error) {
 	t.acted()
 	deadline := t.p.w.now + c.options.BusyTimeout

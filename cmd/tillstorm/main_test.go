@@ -97,6 +97,17 @@ func TestReplayGivesTheSweepsTrace(t *testing.T) {
 	assert.Equal(t, bytes.Count(text, []byte("\n")), strings.Count(text2, "\n"), "the trace alone, one line a record")
 }
 
+func TestReplayOverWAL(t *testing.T) {
+	swept, _, err := command(t, "sweep", "--seeds", "1", "--db", "wal")
+	require.NoError(t, err)
+	assert.Contains(t, swept, "profile storm over wal")
+	inMemory, _, err := command(t, "replay", "--seed", "1")
+	require.NoError(t, err)
+	again, _, err := command(t, "replay", "--seed", "1", "--journal", "wal")
+	require.NoError(t, err)
+	assert.NotEqual(t, inMemory, again)
+}
+
 func TestJUnitReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.xml")
 	_, _, err := command(t, "sweep", "--seeds", "1-2", "--junit", file)
@@ -109,7 +120,7 @@ func TestJUnitReport(t *testing.T) {
 func TestBadUsageIsExitCode2(t *testing.T) {
 	for _, args := range [][]string{
 		{"nonsense"}, {"sweep", "extra"}, {"sweep", "--nonsense"}, {"sweep", "--seeds", "5-1"}, {"sweep", "--seeds", "abc"},
-		{"sweep", "--profile", "nonsense"}, {"sweep", "--shard", "3/2"}, {"sweep", "--for", "-1s"}, {"sweep", "--workers", "-1"},
+		{"sweep", "--profile", "nonsense"}, {"sweep", "--db", "disk"}, {"sweep", "--shard", "3/2"}, {"sweep", "--for", "-1s"}, {"sweep", "--workers", "-1"},
 		{"sweep", "--seeds", "1-2", "--shard", "8/8"}, {"sweep", "--seeds", "1-2", "--for", "1ns"},
 		{"sweep", "--seeds", "1", "--junit", "/no/such/folder/r.xml"}, {"replay"}, {"replay", "--seed", "x"}, {"replay", "--seed", "1", "--profile", "nonsense"},
 		{"replay", "--seed", "1", "--trace", "/no/such/folder/t.txt"}, {"replay", "--seed", "1", "--fault", "network drops callback(A)#1"},
