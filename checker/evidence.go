@@ -33,6 +33,8 @@ type Evidence struct {
 	budget  int                    // of the search for one order, in steps of the model
 	unknown bool
 
+	hands map[string]byHand // the first row of an order that a person changed
+
 	reinstate bool // the policy by which CLOSED may become PAID
 }
 
@@ -47,7 +49,7 @@ func New(trace *sim.Trace) *Evidence {
 		trace: trace, rules: Properties(), seen: map[string]bool{},
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
-		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
+		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, hands: map[string]byHand{}, logged: map[string]string{},
 	}
 	trace.Watch(e.observe)
 	return e
@@ -57,6 +59,7 @@ func (e *Evidence) observe(r *sim.Record) {
 	switch {
 	case r.Change != nil:
 		e.apply(r.Change)
+		e.noteHand(r)
 	case r.Event == sim.EventSend:
 		e.requests[r.Message.Exchange] = r.Message
 	}
@@ -153,7 +156,8 @@ func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 func (e *Evidence) fail(f Failure) {
 	f.Property, f.Sentence = e.current.Name, e.current.Sentence
 	key := f.Property + " " + f.Order
-	if e.seen[key] {
+	_, byHand := e.hands[f.Order]
+	if e.seen[key] || byHand && f.Property != gapFound {
 		return
 	}
 	e.seen[key] = true

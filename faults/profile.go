@@ -127,6 +127,9 @@ var storm = []Odds{
 	{Kind: BillWrong, Rate: Rate{1, 80}, N: [2]int64{1, 50_000}},
 	{Kind: SameNumber, Rate: Rate{1, 40}},
 
+	{Kind: RowDeleted, Rate: Rate{1, 100}},
+	{Kind: RowEdited, Rate: Rate{1, 100}, N: [2]int64{1, 50_000}},
+
 	{Kind: BrokerLoss, Rate: Rate{1, 12}},
 	{Kind: BrokerDuplicate, Rate: Rate{1, 10}, For: Range{10 * time.Microsecond, minute}},
 	{Kind: ExpiryLost, Rate: Rate{1, 6}},

@@ -180,8 +180,8 @@ func (h *hands) editRow(p faults.Perturbation, fired func()) {
 	h.w.byHand(p.From, parts[0], query, parts[2], fired)
 }
 
-// handPatience is how long an operator waits for a lock before trying again.
-const handPatience = 50 * time.Millisecond
+// handPatience is how long an operator waits before looking again.
+const handPatience = 5 * time.Second
 
 // byHand changes a database at a time, or as soon after as no lock is in the way and
 // there is something to change.
@@ -189,12 +189,11 @@ func (w *world) byHand(at time.Duration, database, query, order string, fired fu
 	w.At(at, "operator", func() {
 		before := len(w.Trace().Records)
 		err := w.database(database).Exec(query, order)
-		changed := len(w.Trace().Records) > before
-		if changed {
+		if err == nil && len(w.Trace().Records) > before {
 			fired()
 			return
 		}
-		if again := w.Now() + handPatience; err != nil && again < horizon {
+		if again := w.Now() + handPatience; again < horizon {
 			w.byHand(again, database, query, order, fired)
 		}
 	})

@@ -71,6 +71,9 @@ func (d *Database) Query(query string, args ...any) (columns []string, rows [][]
 	return columns, rows, nil
 }
 
+// Operator is the node and the task that the trace names for [Database.Exec].
+const Operator = "operator"
+
 // Exec changes the database from outside all processes, as an operator's hand
 // would. The changed rows stand in the trace.
 func (d *Database) Exec(query string, args ...any) error {
@@ -85,7 +88,7 @@ func (d *Database) Exec(query string, args ...any) error {
 		return fmt.Errorf("database %s: %w", d.Name, err)
 	}
 	d.version++
-	d.publish(raw, Record{At: d.w.now, Node: "operator", Task: "operator"})
+	d.publish(raw, Record{At: d.w.now, Node: Operator, Task: Operator})
 	return nil
 }
 
