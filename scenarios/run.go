@@ -52,7 +52,8 @@ type Case struct {
 	// Vary draws the network's latencies from the seed, beside the plan.
 	Vary bool
 
-	tape *sim.Tape // for the benchmark: keeps the run's SQL
+	tape   *sim.Tape // for the benchmark: keeps the run's SQL
+	survey *survey   // for the crash enumeration: keeps the names of the run's steps
 }
 
 // defaultOrders is the number of orders in a run that is drawn from a seed.
@@ -112,6 +113,10 @@ func Run(c Case, arena *sim.Arena, running ...func(*sim.World)) (*Result, error)
 	for _, f := range running {
 		f(w.World)
 	}
+	if c.survey != nil {
+		c.survey.begin(w)
+		defer c.survey.end()
+	}
 	w.World.Run(max(horizon, c.Workload.end())) // the storm; injectors stop by themselves at the horizon
 	w.settle()
 	if w.failed != nil {
@@ -125,7 +130,10 @@ func (c *Case) injector() injector {
 		return c.storm(c.Profile)
 	}
 	script := faults.NewScript(slices.Concat(c.Plan, c.Added))
-	if c.Vary {
+	switch {
+	case c.survey != nil:
+		return surveyed{script, c.survey}
+	case c.Vary:
 		return jitter{script, c.storm(latencies)}
 	}
 	return script

@@ -103,21 +103,57 @@ func (s Sweep) Check() error {
 
 // Report is what became of a sweep. Its JSON is the contract with CI.
 type Report struct {
-	Seeds            int            `json:"seeds"`
-	Passed           int            `json:"passed"`
-	Broken           int            `json:"broken"`
-	Unknown          int            `json:"unknown"`
-	Stale            int            `json:"stale"`
-	Nondeterministic int            `json:"nondeterministic"`
-	Failures         []SeedFailure  `json:"failures"`
-	Steps            int            `json:"steps"`
-	Statements       int            `json:"statements"`
-	SimNs            int64          `json:"sim_ns"`
-	WallNs           int64          `json:"wall_ns"`
-	TraceHash        string         `json:"trace_hash"` // of all seeds, in their order
-	FaultsFired      map[string]int `json:"faults_fired"`
-	Probes           map[string]int `json:"probes"`
-	Unreached        []string       `json:"unreached"`
+	Seeds int `json:"seeds"`
+	Verdicts
+	Failures    []SeedFailure  `json:"failures"`
+	Steps       int            `json:"steps"`
+	Statements  int            `json:"statements"`
+	SimNs       int64          `json:"sim_ns"`
+	WallNs      int64          `json:"wall_ns"`
+	TraceHash   string         `json:"trace_hash"` // of all seeds, in their order
+	FaultsFired map[string]int `json:"faults_fired"`
+	Probes      map[string]int `json:"probes"`
+	Unreached   []string       `json:"unreached"`
+}
+
+// Verdicts counts what many runs came to.
+type Verdicts struct {
+	Passed           int `json:"passed"`
+	Broken           int `json:"broken"`
+	Unknown          int `json:"unknown"`
+	Stale            int `json:"stale"`
+	Nondeterministic int `json:"nondeterministic"`
+}
+
+func (v *Verdicts) count(one Verdict) {
+	switch one {
+	case Pass:
+		v.Passed++
+	case Broken:
+		v.Broken++
+	case Unknown:
+		v.Unknown++
+	case Stale:
+		v.Stale++
+	case Nondeterministic:
+		v.Nondeterministic++
+	}
+}
+
+// Verdict returns the worst that came up: a difference between two runs of a case
+// stops everything else.
+func (v *Verdicts) Verdict() Verdict {
+	switch {
+	case v.Nondeterministic > 0:
+		return Nondeterministic
+	case v.Broken > 0:
+		return Broken
+	case v.Unknown > 0:
+		return Unknown
+	case v.Stale > 0:
+		return Stale
+	}
+	return Pass
 }
 
 // SeedFailure is a seed that did not pass.
@@ -177,26 +213,15 @@ func newReport(outcomes []outcome, began time.Time) *Report {
 	hash := fnv.New64a()
 	for _, o := range outcomes {
 		fmt.Fprintf(hash, "%d %016x\n", o.result.Case.Seed, o.result.TraceHash)
-		r.count(o)
+		r.add(o)
 	}
 	r.TraceHash = fmt.Sprintf("%016x", hash.Sum64())
 	r.WallNs = time.Since(began).Nanoseconds()
 	return r
 }
 
-func (r *Report) count(o outcome) {
-	switch o.verdict {
-	case Pass:
-		r.Passed++
-	case Broken:
-		r.Broken++
-	case Unknown:
-		r.Unknown++
-	case Stale:
-		r.Stale++
-	case Nondeterministic:
-		r.Nondeterministic++
-	}
+func (r *Report) add(o outcome) {
+	r.count(o.verdict)
 	r.Failures = append(r.Failures, o.failures...)
 	r.Steps += o.result.Steps
 	r.Statements += o.result.Statements
@@ -210,20 +235,4 @@ func (r *Report) count(o outcome) {
 	for _, p := range o.result.Unreached {
 		r.Unreached = append(r.Unreached, p.String())
 	}
-}
-
-// Verdict returns the worst that came up: a difference between two runs of a seed
-// stops everything else.
-func (r *Report) Verdict() Verdict {
-	switch {
-	case r.Nondeterministic > 0:
-		return Nondeterministic
-	case r.Broken > 0:
-		return Broken
-	case r.Unknown > 0:
-		return Unknown
-	case r.Stale > 0:
-		return Stale
-	}
-	return Pass
 }

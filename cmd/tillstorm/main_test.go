@@ -48,6 +48,15 @@ func TestRunAndSweepJSONHaveTheContractsKeys(t *testing.T) {
 	}
 }
 
+func TestCrashJSONHasTheContractsKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "short.txtar")
+	const text = "-- setup --\norder A 1.00 CNY\n-- timeline --\n14:00:00.000 buyer creates A\n14:00:00.100 buyer cancels A\n"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	report, err := jsonOf(t, "points replies tried broken stale depth failures statements_without_point", "crash", file, "--depth", "2", "--budget", "3", "--json")
+	require.NoError(t, err)
+	assert.Equal(t, report["points"].(float64)+report["replies"].(float64)+3, report["tried"])
+}
+
 // A fault of a file that never comes is stale: it proves nothing any more.
 func TestRunOfAFileWhoseFaultNeverComes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stale.txtar")
@@ -125,7 +134,7 @@ func TestBadUsageIsExitCode2(t *testing.T) {
 		{"sweep", "--seeds", "1", "--junit", "/no/such/folder/r.xml"}, {"replay"}, {"replay", "--seed", "x"}, {"replay", "--seed", "1", "--profile", "nonsense"},
 		{"replay", "--seed", "1", "--trace", "/no/such/folder/t.txt"}, {"replay", "--seed", "1", "--fault", "network drops callback(A)#1"},
 		{"replay", payFile, "--fault", "nonsense"}, {"run"}, {"run", "/no/such/file.txtar"}, {"run", "main_test.go"}, {"run", payFile, "--seeds", "x"},
-		{"fmt"}, {"fmt", "main_test.go"},
+		{"fmt"}, {"fmt", "main_test.go"}, {"crash"}, {"crash", payFile, "--depth", "3"}, {"crash", payFile, "--budget", "-1"},
 	} {
 		assert.Equal(t, exitInvalid, run(t.Context(), args), "%v", args)
 	}
