@@ -98,6 +98,19 @@ func ReadStrict(r *http.Request, value any) error {
 	return checkFields(body, fieldNames(value))
 }
 
+// ReadNothing is ReadStrict for a request that says everything by its path: its body is empty or an object of no fields.
+func ReadNothing(r *http.Request) error {
+	body, err := ReadBody(r.Body)
+	if err != nil || len(bytes.TrimSpace(body)) == 0 {
+		return err
+	}
+	var none struct{}
+	if err := Decode(body, &none); err != nil {
+		return err
+	}
+	return checkFields(body, nil)
+}
+
 // fieldNames are the fields of a request, with those of its embedded structs.
 func fieldNames(value any) []string {
 	var names []string
@@ -120,7 +133,11 @@ func checkFields(body []byte, known []string) error {
 		name, _ := token.(string)
 		switch {
 		case !slices.Contains(known, name):
-			return Errorf(http.StatusBadRequest, "field_unknown", "there is no field %.40q; there are: %s", name, strings.Join(known, ", "))
+			there := "none"
+			if len(known) > 0 {
+				there = strings.Join(known, ", ")
+			}
+			return Errorf(http.StatusBadRequest, "field_unknown", "there is no field %.40q; there are: %s", name, there)
 		case seen[name]:
 			return invalid("%s is given twice", name)
 		}
