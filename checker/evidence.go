@@ -30,7 +30,8 @@ type Evidence struct {
 	applied map[string]int         // how many records have paid an order
 	logged  map[string]string      // the last status in an order's log
 	acks    map[string][]ack       // by order
-	budget  int                    // of the search for one order, in steps of the model
+	trouble trouble
+	budget  int // of the search for one order, in steps of the model
 	unknown bool
 
 	reinstate bool // the policy by which CLOSED may become PAID
@@ -48,6 +49,7 @@ func New(trace *sim.Trace) *Evidence {
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
 		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
+		trouble: newTrouble(),
 	}
 	trace.Watch(e.observe)
 	return e

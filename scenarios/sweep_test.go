@@ -158,3 +158,20 @@ func TestParseSeedsAndShard(t *testing.T) {
 		assert.Error(t, err, bad)
 	}
 }
+
+// Where nothing goes wrong, nothing is an error, and no call fails.
+func TestCalmHasNoErrors(t *testing.T) {
+	calm, err := faults.ProfileNamed("calm")
+	require.NoError(t, err)
+	arena := sim.NewArena()
+	defer arena.Close()
+	for seed := range uint64(8) {
+		r, err := Run(Draw(seed, calm), arena)
+		require.NoError(t, err)
+		for i := range r.Trace.Records {
+			record := &r.Trace.Records[i]
+			failed := record.Event == sim.EventFail || record.Event == sim.EventPanic || record.Event == sim.EventAnswer && record.Message.Status >= 500
+			assert.False(t, failed, "seed %d: %s", seed, r.Trace.Line(record))
+		}
+	}
+}
