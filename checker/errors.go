@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -95,7 +94,7 @@ func (t *trouble) disturb(r *sim.Record) {
 			t.holdUp(r, lockPatience)
 		}
 	default:
-		if r.OpenTx || r.Event == sim.EventPause {
+		if r.OpenTx {
 			d, _ := time.ParseDuration(r.Detail) // the kernel's own
 			t.holdUp(r, d)
 		}
@@ -137,9 +136,7 @@ func (e *Evidence) isPaying(answer *sim.Message) bool {
 	if request == nil {
 		return false
 	}
-	var about struct{ OutTradeNo string }
-	_ = json.Unmarshal(request.Body, &about) // what is no JSON names no trade
-	until, known := e.trouble.paying[answer.From+"/"+about.OutTradeNo]
+	until, known := e.trouble.paying[answer.From+"/"+parse(request).OutTradeNo]
 	return known && until >= request.At
 }
 

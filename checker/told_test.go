@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,26 +17,31 @@ import (
 // A history is told in lines of SUBJECT VERB WORDS. Each makes one or more records
 // of a trace, a millisecond apart.
 //
-//	create(A)#1    sent 198.00           a request leaves and arrives; of a callback: sent T1 198.00
+//	create(A)#1    sent 198.00           a request leaves and arrives; of a callback: sent T1 198.00,
+//	                                     and a state such as CLOSED
 //	create(A)#1    sent 198.00 held      it leaves, and arrives when it arrives
 //	create(A)#1    sent 198.00 lost      it leaves, and never arrives
 //	callback(A)#1  copied                the network makes callback(A)#1+1, which arrives; held: not yet
 //	callback(A)#1  arrives
 //	callback(A)#1  commits ROW, ROW      rows change by the hand of this task
-//	callback(A)#1  answers 200 PAID      the answer leaves and reaches the client; lost, held as above
+//	callback(A)#1  answers 200 PAID      the answer leaves and reaches the client; lost, held as above.
+//	                                     Further words are code=CODE, FIELD=VALUE, and replayed
 //	callback(A)#1  returns               an answer that was held reaches the client
 //	callback(A)#1  gives-up              its client waits no more
 //	create(A)#1    calls prepay 198.00   a request to the channel; inside: with a transaction open
-//	create(A)#1    meets full            an operation is made to fail so; inside, likewise
+//	create(A)#1    meets full [STEP]     an operation is made to fail so; inside, likewise
 //	create(A)#1    stands 6s             it is stalled; inside, likewise
 //	create(A)#1    waits                 for a lock
 //	create(A)#1    finds-locked          it has waited in vain
+//	create(A)#1    misses MarkOrderPaid  the statement meets no row
+//	create(A)#1    leases taken          an operation of the lease service ends so
 //	create(A)#1    panics
-//	shop-1         crashes
-//	shop-1         pauses 6s
+//	shop-1         crashes [STEP]        inside, likewise
+//	shop-1         pauses 6s             inside, likewise
 //	clock          14:15:00
 //
 // What a task does, it does on shop-1, unless its name begins with a node: mock/close(A)#1.
+// An underscore stands for a blank.
 //
 // A row is one of the following. What ends in "gone" is deleted, A/2 is a further row
 // with the name A, T1@alipay a transaction of another channel than mock.
@@ -106,7 +112,8 @@ func (t *teller) line(subject, verb string, words []string) {
 	case verb == "copied":
 		t.copied(subject, fate)
 	case verb == "arrives":
-		t.add(sim.Record{Node: "shop-1", Event: sim.EventDeliver, Op: subject, Message: t.request(subject)})
+		node, name := place(subject)
+		t.add(sim.Record{Node: node, Event: sim.EventDeliver, Op: name, Message: t.request(subject)})
 	case verb == "commits":
 		for _, row := range strings.Split(strings.Join(words, " "), ",") {
 			t.row(subject, strings.Fields(row))
@@ -121,9 +128,9 @@ func (t *teller) line(subject, verb string, words []string) {
 	case verb == "calls":
 		t.call(subject, words)
 	case verb == "crashes":
-		t.add(sim.Record{Node: subject, Event: sim.EventCrash, Op: "somewhere"})
+		t.add(sim.Record{Node: subject, Event: sim.EventCrash, Op: strings.Join(words, " "), OpenTx: slices.Contains(words, "inside")})
 	case verb == "pauses":
-		t.add(sim.Record{Node: subject, Event: sim.EventPause, Op: "somewhere", Detail: words[0]})
+		t.add(sim.Record{Node: subject, Event: sim.EventPause, Op: "somewhere", Detail: words[0], OpenTx: slices.Contains(words, "inside")})
 	case troubles[verb] != "":
 		t.suffer(subject, verb, words)
 	default:
@@ -133,15 +140,19 @@ func (t *teller) line(subject, verb string, words []string) {
 
 // troubles are what may happen to a task.
 var troubles = map[string]sim.Event{
-	"meets": sim.EventFault, "stands": sim.EventStall, "waits": sim.EventBusy, "finds-locked": sim.EventSQL, "panics": sim.EventPanic,
+	"meets": sim.EventFault, "stands": sim.EventStall, "waits": sim.EventBusy, "finds-locked": sim.EventSQL,
+	"misses": sim.EventSQL, "leases": sim.EventLease, "panics": sim.EventPanic,
 }
 
 func (t *teller) suffer(subject, verb string, words []string) {
 	node, task := place(subject)
 	r := sim.Record{Node: node, Task: task, Event: troubles[verb], Op: "COMMIT", OpenTx: slices.Contains(words, "inside")}
 	switch verb {
-	case "meets", "stands":
+	case "meets", "stands", "leases":
 		r.Detail = words[0]
+		r.Op = strings.Join(words[1:], " ")
+	case "misses":
+		r.Op, r.Detail = words[0], "0 rows"
 	case "finds-locked":
 		r.Detail = "error: database is locked"
 	case "panics":
@@ -152,6 +163,7 @@ func (t *teller) suffer(subject, verb string, words []string) {
 
 // place returns the node that a subject names, and its task there.
 func place(subject string) (node, task string) {
+	subject = strings.ReplaceAll(subject, "_", " ")
 	if node, task, ok := strings.Cut(subject, "/"); ok {
 		return node, task
 	}
@@ -211,7 +223,8 @@ func (t *teller) send(name string, words []string, fate string) {
 	case "callback":
 		txn, channel := transaction(words[0])
 		m.From, m.Path = "channel", "/callback/pay"
-		m.Body = encode(map[string]any{"orderNo": key, "channel": channel, "channelTxn": txn, "amountCents": cents(words[1])})
+		m.Body = encode(map[string]any{"orderNo": key, "outTradeNo": key + "-1", "channel": channel, "channelTxn": txn,
+			"amountCents": cents(words[1]), "state": strings.Join(words[2:], "")})
 	default:
 		m.Method, m.Path = "GET", "/orders/"+key+"?fresh=1"
 	}
@@ -249,16 +262,24 @@ func (t *teller) answer(name string, words []string, fate string) {
 	request := t.request(name)
 	code, err := strconv.Atoi(words[0])
 	must(err)
-	body := map[string]any{"orderNo": request.Key}
-	if len(words) > 1 {
-		body["status"] = words[1]
-	}
-	if len(words) > 2 {
-		body["amountCents"] = cents(words[2])
+	body, header := map[string]any{"orderNo": request.Key}, http.Header{}
+	for i, word := range words[1:] {
+		switch field, value, ok := strings.Cut(word, "="); {
+		case field == "code":
+			body["error"] = map[string]string{"code": value}
+		case ok:
+			body[field] = value
+		case word == "replayed":
+			header.Set("Idempotency-Replayed", "true")
+		case i == 0:
+			body["status"] = word
+		default:
+			body["amountCents"] = cents(word)
+		}
 	}
 	node, name := place(name)
 	m := &sim.Message{Exchange: request.Exchange, Leg: sim.Answer, Kind: request.Kind, Key: request.Key,
-		From: node, To: request.From, Status: code, Body: encode(body)}
+		From: node, To: request.From, Status: code, Body: encode(body), Header: header}
 	t.add(sim.Record{Node: node, Task: name, Event: sim.EventAnswer, Op: name, Message: m})
 	if name != request.Exchange {
 		return // nobody waits for the answer to a copy
@@ -358,6 +379,8 @@ func (t *teller) fill(c *sim.Change, name string, rest []string) {
 		set("status", known[0])
 		set("amount_cents", cents(known[1]))
 		set("currency", "CNY")
+		set("created_ms", start.UnixMilli())
+		set("deadline_ms", start.Add(15*time.Minute).UnixMilli())
 	case "records", "charges":
 		set("channel", channel)
 		set("channel_txn", txn)

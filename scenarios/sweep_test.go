@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,7 +46,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s", f.Text)
 		}
 	}
-	require.Equal(t, Pass, report.Verdict())
+	require.Equal(t, Pass, report.Verdict(), "never reached: %v", report.Unreached)
 	t.Logf("%d seeds passed, %d steps, faults %v, probes %v, trace hash %s",
 		report.Passed, report.Steps, report.FaultsFired, report.Probes, report.TraceHash)
 }
@@ -131,6 +132,28 @@ func TestUnreachedPlanIsStale(t *testing.T) {
 	assert.Equal(t, Stale, r.Verdict)
 	assert.Equal(t, c.Plan, r.Unreached)
 	assert.Equal(t, 4, r.Verdict.ExitCode())
+}
+
+// A fault that is armed and never fires makes a sweep stale, if it had the seeds to; so
+// does whatever else never came.
+func TestVacuousSweepIsStale(t *testing.T) {
+	planted := faults.Profile{Name: "planted", Odds: []faults.Odds{{Kind: faults.Crash}}, Everything: true}
+	sweep := Sweep{Seeds: Seeds{1, 2}, Profile: planted, adjust: func(c *Case) {
+		c.Workload.Operations = slices.DeleteFunc(c.Workload.Operations, func(op Operation) bool { return op.Verb == Refunds })
+	}}
+	report, err := sweep.Run(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, Pass, report.Verdict(), "two seeds need not come to everything")
+	assert.Subset(t, report.Unreached, []string{"fault crash", "operation refunds", "probe full refund"})
+	assert.NotContains(t, report.Unreached, "operation creates")
+	assert.NotContains(t, report.Unreached, "probe order paid")
+	assert.NotContains(t, report.Unreached, "probe outbox message parked", "it is optional")
+
+	sweep.enough = 2
+	report, err = sweep.Run(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 2, report.Passed, "no single run is stale")
+	assert.Equal(t, Stale, report.Verdict())
 }
 
 func TestShardsMakeTheWhole(t *testing.T) {

@@ -103,13 +103,18 @@ type delivery struct {
 	done  bool
 }
 
-func (b *Broker) deliver(d *delivery, after time.Duration) { b.w.after(after, d.name, d.attempt) }
+// deliver lets the next attempt follow; of several, the first makes the others void.
+func (b *Broker) deliver(d *delivery, after time.Duration) {
+	tries := d.tries
+	b.w.after(after, d.name, func() {
+		if d.tries == tries && !d.done {
+			d.attempt()
+		}
+	})
+}
 
 // attempt hands the message to one of the live subscribers.
 func (d *delivery) attempt() {
-	if d.done {
-		return
-	}
 	s, ok := d.b.pick(d)
 	if !ok {
 		d.b.deliver(d, redeliverAfter)
@@ -117,16 +122,30 @@ func (d *delivery) attempt() {
 	}
 	d.tries++
 	w := d.b.w
-	if way := w.way(d.b.Name, s.p.node.Name); way.Cut {
+	way := w.way(d.b.Name, s.p.node.Name)
+	if way.Cut {
 		w.lose(d.m, s.p.node.Name, cut(d.b.Name, s.p.node.Name))
 		d.b.deliver(d, redeliverAfter)
 		return
 	}
+	if way.Slow > 0 {
+		w.after(way.Slow, d.name, func() { d.arrive(s) })
+	} else {
+		d.arrive(s)
+	}
+	d.b.deliver(d, way.Slow+handlerTime)
+}
+
+// arrive starts the handler, if the subscriber still lives.
+func (d *delivery) arrive(s subscriber) {
+	if s.p.dead {
+		return
+	}
+	w := d.b.w
 	w.trace.add(Record{At: w.now, Node: s.p.node.Name, Event: EventDeliver, Op: d.name, Message: d.m})
 	t := s.p.newTask(s.p.unique(d.name), d.m.Key, nil)
 	t.run = func() { d.handle(t, s) }
 	w.ready(t)
-	d.b.deliver(d, handlerTime)
 }
 
 // handle runs the subscriber. A handler that dies with its process has not handled it.
