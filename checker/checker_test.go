@@ -102,27 +102,6 @@ func TestSettledWaitsForOrdersAndNotifications(t *testing.T) {
 	}
 }
 
-func TestProbes(t *testing.T) {
-	trace := &sim.Trace{}
-	evidence := checker.New(trace).Judge(told...)
-	require.NoError(t, newTeller(trace).tell(`
-		A is-created 198.00
-		A is-charged T1 198.00
-		A is-paid    T1 198.00
-		callback(A)#2 sent T1 198.00
-		callback(A)#2 answers 200 PAID
-		B is-created 99.00
-		B is-closed
-		B is-charged T2 99.00
-		callback(B)#1 sent T2 99.00
-		callback(B)#1 commits record T2 B 99.00 late
-		callback(B)#1 answers 200 CLOSED
-		C is-created 20.00
-		C is-charged T3 20.00`))
-	assert.Equal(t, map[string]int{"order paid": 1, "order closed": 1, "late success": 1, "callback repeated": 1, "charge without record": 1},
-		evidence.Probes())
-}
-
 // BenchmarkChecker judges a run of many orders side by side. The time for a record
 // must not grow with the number of orders. The time without a checker is the trace's
 // own.
@@ -156,7 +135,7 @@ func sideBySide(b *testing.B, orders int) []sim.Record {
 	trace := &sim.Trace{}
 	teller := newTeller(trace)
 	for _, step := range []string{
-		"X is-created 198.00", "X is-read CREATED", "X is-charged TX 198.00", "callback(X)#1 sent TX 198.00", "callback(X)#1 answers 500",
+		"X is-created 198.00", "X is-read CREATED", "X is-charged TX 198.00", "callback(X)#1 sent TX 198.00", "callback(X)#1 meets error", "callback(X)#1 answers 500",
 		"create(X)#2 sent 198.00 held", "callback(X)#2 sent TX 198.00", "shop-1 crashes", "callback(X)#2 gives-up",
 		"callback(X)#3 sent TX 198.00", "callback(X)#3 copied", "create(X)#2 arrives",
 		"callback(X)#3 commits record TX X 198.00 applied, order X PAID, log X CREATED>PAID", "callback(X)#3 answers 200 PAID",

@@ -30,7 +30,12 @@ type Evidence struct {
 	applied map[string]int         // how many records have paid an order
 	logged  map[string]string      // the last status in an order's log
 	acks    map[string][]ack       // by order
-	budget  int                    // of the search for one order, in steps of the model
+	trouble trouble
+	deeds   deeds
+
+	homes   map[string]string // the node that has made an order
+	reached []int             // how often each probe was, in their order
+	budget  int               // of the search for one order, in steps of the model
 	unknown bool
 
 	hands map[string]byHand // the first row of an order that a person changed
@@ -49,7 +54,8 @@ func New(trace *sim.Trace) *Evidence {
 		trace: trace, rules: Properties(), seen: map[string]bool{},
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
-		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, hands: map[string]byHand{}, logged: map[string]string{},
+		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
+		hands: map[string]byHand{}, trouble: newTrouble(), deeds: deeds{map[string]string{}, map[string]string{}}, homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e
@@ -60,6 +66,9 @@ func (e *Evidence) observe(r *sim.Record) {
 	case r.Change != nil:
 		e.apply(r.Change)
 		e.noteHand(r)
+		if isRow(r, "orders") && e.old == nil {
+			e.homes[r.Change.Text("order_no")] = r.Node
+		}
 	case r.Event == sim.EventSend:
 		e.requests[r.Message.Exchange] = r.Message
 	}
@@ -68,6 +77,8 @@ func (e *Evidence) observe(r *sim.Record) {
 			e.current.observe(e, r)
 		}
 	}
+	e.probe(r)
+	e.deeds.observe(r)
 }
 
 // apply brings the known rows up to date and remembers the row before.
@@ -187,6 +198,7 @@ func amountOf(row *sim.Change) Money { return Money{row.Int("amount_cents"), row
 // body is what the checker reads of the system's JSON.
 type body struct {
 	OrderNo     string `json:"orderNo"`
+	OutTradeNo  string `json:"outTradeNo"`
 	Status      string `json:"status"`
 	Channel     string `json:"channel"`
 	ChannelTxn  string `json:"channelTxn"`

@@ -35,6 +35,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		"reads a stale copy":                        "linearizable-orders",
 		"answers a repeat with the status of now":   "linearizable-orders",
 		"forgets that it has acknowledged a charge": "linearizable-orders",
+		"fails by itself":                           "no-unexplained-error",
 	} {
 		t.Run(defect, func(t *testing.T) {
 			for seed := range uint64(1000) {
@@ -178,6 +179,7 @@ func (s *shop) serve(h *handler) {
 	}
 	switch s.IntN(5) {
 	case 0:
+		s.say("%s meets error", h.name)
 		h.answer = "500"
 	case 1:
 		h.answer += " lost"
@@ -191,7 +193,11 @@ func (s *shop) serve(h *handler) {
 }
 
 func (s *shop) refusal(h *handler) string {
-	return map[int]string{0: "400", 1: "401", 2: "429", 3: "503"}[s.IntN(20)]
+	refusal := map[int]string{0: "400", 1: "401", 2: "429", 3: "503"}[s.IntN(20)]
+	if refusal == "503" && s.defect != "fails by itself" {
+		s.say("%s meets busy", h.name)
+	}
+	return refusal
 }
 
 func (s *shop) work(h *handler) {

@@ -29,6 +29,7 @@ func Properties() []Property {
 		{"no-call-in-transaction", "no task talks to the network while it holds an open transaction", observeNoCallInTransaction, nil},
 		{"close-on-time", "an unpaid order is closed between its deadline and deadline + slack, by true time", observeCloseOnTime, nil},
 		{"finally-terminal", "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},
+		{"no-unexplained-error", "every 5xx and every panic is explained by an injected fault", observeNoUnexplainedError, nil},
 		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", nil, endLinearizableOrders},
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,18 +17,31 @@ import (
 // A history is told in lines of SUBJECT VERB WORDS. Each makes one or more records
 // of a trace, a millisecond apart.
 //
-//	create(A)#1    sent 198.00           a request leaves and arrives; of a callback: sent T1 198.00
+//	create(A)#1    sent 198.00           a request leaves and arrives; of a callback: sent T1 198.00,
+//	                                     and a state such as CLOSED
 //	create(A)#1    sent 198.00 held      it leaves, and arrives when it arrives
 //	create(A)#1    sent 198.00 lost      it leaves, and never arrives
 //	callback(A)#1  copied                the network makes callback(A)#1+1, which arrives; held: not yet
 //	callback(A)#1  arrives
 //	callback(A)#1  commits ROW, ROW      rows change by the hand of this task
-//	callback(A)#1  answers 200 PAID      the answer leaves and reaches the client; lost, held as above
+//	callback(A)#1  answers 200 PAID      the answer leaves and reaches the client; lost, held as above.
+//	                                     Further words are code=CODE, FIELD=VALUE, and replayed
 //	callback(A)#1  returns               an answer that was held reaches the client
 //	callback(A)#1  gives-up              its client waits no more
 //	create(A)#1    calls prepay 198.00   a request to the channel; inside: with a transaction open
-//	shop-1         crashes
+//	create(A)#1    meets full [STEP]     an operation is made to fail so; inside, likewise
+//	create(A)#1    stands 6s             it is stalled; inside, likewise
+//	create(A)#1    waits                 for a lock
+//	create(A)#1    finds-locked          it has waited in vain
+//	create(A)#1    misses MarkOrderPaid  the statement meets no row
+//	create(A)#1    leases taken          an operation of the lease service ends so
+//	create(A)#1    panics
+//	shop-1         crashes [STEP]        inside, likewise
+//	shop-1         pauses 6s             inside, likewise
 //	clock          14:15:00
+//
+// What a task does, it does on shop-1, unless its name begins with a node: mock/close(A)#1.
+// An underscore stands for a blank.
 //
 // A row is one of the following. What ends in "gone" is deleted, A/2 is a further row
 // with the name A, T1@alipay a transaction of another channel than mock.
@@ -37,6 +52,7 @@ import (
 //	charge T1 A 198.00
 //	refund T1 198.00 SUCCESS
 //	notification T1 PENDING
+//	mock.trades:A-1 out_trade_no=A-1 settle_at_ms=1    any row, by database, table and a name
 //
 // What happens in most histories has lines of its own, each a whole exchange:
 //
@@ -96,7 +112,8 @@ func (t *teller) line(subject, verb string, words []string) {
 	case verb == "copied":
 		t.copied(subject, fate)
 	case verb == "arrives":
-		t.add(sim.Record{Node: "shop-1", Event: sim.EventDeliver, Op: subject, Message: t.request(subject)})
+		node, name := place(subject)
+		t.add(sim.Record{Node: node, Event: sim.EventDeliver, Op: name, Message: t.request(subject)})
 	case verb == "commits":
 		for _, row := range strings.Split(strings.Join(words, " "), ",") {
 			t.row(subject, strings.Fields(row))
@@ -111,10 +128,46 @@ func (t *teller) line(subject, verb string, words []string) {
 	case verb == "calls":
 		t.call(subject, words)
 	case verb == "crashes":
-		t.add(sim.Record{Node: subject, Event: sim.EventCrash, Op: "somewhere"})
+		t.add(sim.Record{Node: subject, Event: sim.EventCrash, Op: strings.Join(words, " "), OpenTx: slices.Contains(words, "inside")})
+	case verb == "pauses":
+		t.add(sim.Record{Node: subject, Event: sim.EventPause, Op: "somewhere", Detail: words[0], OpenTx: slices.Contains(words, "inside")})
+	case troubles[verb] != "":
+		t.suffer(subject, verb, words)
 	default:
 		t.whole(subject, verb, words)
 	}
+}
+
+// troubles are what may happen to a task.
+var troubles = map[string]sim.Event{
+	"meets": sim.EventFault, "stands": sim.EventStall, "waits": sim.EventBusy, "finds-locked": sim.EventSQL,
+	"misses": sim.EventSQL, "leases": sim.EventLease, "panics": sim.EventPanic,
+}
+
+func (t *teller) suffer(subject, verb string, words []string) {
+	node, task := place(subject)
+	r := sim.Record{Node: node, Task: task, Event: troubles[verb], Op: "COMMIT", OpenTx: slices.Contains(words, "inside")}
+	switch verb {
+	case "meets", "stands", "leases":
+		r.Detail = words[0]
+		r.Op = strings.Join(words[1:], " ")
+	case "misses":
+		r.Op, r.Detail = words[0], "0 rows"
+	case "finds-locked":
+		r.Detail = "error: database is locked"
+	case "panics":
+		r.Detail = "assignment to entry in nil map\nmain.go:1"
+	}
+	t.add(r)
+}
+
+// place returns the node that a subject names, and its task there.
+func place(subject string) (node, task string) {
+	subject = strings.ReplaceAll(subject, "_", " ")
+	if node, task, ok := strings.Cut(subject, "/"); ok {
+		return node, task
+	}
+	return "shop-1", subject
 }
 
 // whole tells what has a line of its own.
@@ -170,7 +223,8 @@ func (t *teller) send(name string, words []string, fate string) {
 	case "callback":
 		txn, channel := transaction(words[0])
 		m.From, m.Path = "channel", "/callback/pay"
-		m.Body = encode(map[string]any{"orderNo": key, "channel": channel, "channelTxn": txn, "amountCents": cents(words[1])})
+		m.Body = encode(map[string]any{"orderNo": key, "outTradeNo": key + "-1", "channel": channel, "channelTxn": txn,
+			"amountCents": cents(words[1]), "state": strings.Join(words[2:], "")})
 	default:
 		m.Method, m.Path = "GET", "/orders/"+key+"?fresh=1"
 	}
@@ -196,6 +250,7 @@ func (t *teller) copied(name, fate string) {
 
 // request returns the request of an exchange, also under the name of a copy.
 func (t *teller) request(name string) *sim.Message {
+	_, name = place(name)
 	exchange, _, _ := strings.Cut(name, "+")
 	if t.sent[exchange] == nil {
 		panic("nobody has sent " + exchange)
@@ -207,16 +262,25 @@ func (t *teller) answer(name string, words []string, fate string) {
 	request := t.request(name)
 	code, err := strconv.Atoi(words[0])
 	must(err)
-	body := map[string]any{"orderNo": request.Key}
-	if len(words) > 1 {
-		body["status"] = words[1]
+	body, header := map[string]any{"orderNo": request.Key}, http.Header{}
+	for i, word := range words[1:] {
+		switch field, value, ok := strings.Cut(word, "="); {
+		case field == "code":
+			body["error"] = map[string]string{"code": value}
+		case ok:
+			body[field] = value
+		case word == "replayed":
+			header.Set("Idempotency-Replayed", "true")
+		case i == 0:
+			body["status"] = word
+		default:
+			body["amountCents"] = cents(word)
+		}
 	}
-	if len(words) > 2 {
-		body["amountCents"] = cents(words[2])
-	}
+	node, name := place(name)
 	m := &sim.Message{Exchange: request.Exchange, Leg: sim.Answer, Kind: request.Kind, Key: request.Key,
-		From: "shop-1", To: request.From, Status: code, Body: encode(body)}
-	t.add(sim.Record{Node: "shop-1", Task: name, Event: sim.EventAnswer, Op: name, Message: m})
+		From: node, To: request.From, Status: code, Body: encode(body), Header: header}
+	t.add(sim.Record{Node: node, Task: name, Event: sim.EventAnswer, Op: name, Message: m})
 	if name != request.Exchange {
 		return // nobody waits for the answer to a copy
 	}
@@ -232,17 +296,24 @@ func (t *teller) answer(name string, words []string, fate string) {
 func (t *teller) call(task string, words []string) {
 	_, key, _ := strings.Cut(task, "(")
 	key, _, _ = strings.Cut(key, ")")
-	m := &sim.Message{Exchange: t.next(words[0], key), Leg: sim.Request, Kind: words[0], Key: key, From: "shop-1", To: "channel", Method: "POST", Path: "/" + words[0]}
+	name := t.next(words[0], key)
+	m := &sim.Message{Exchange: name, At: t.now + time.Millisecond, Leg: sim.Request, Kind: words[0], Key: key, From: "shop-1", To: "channel", Method: "POST", Path: "/" + words[0]}
 	body := map[string]any{"outTradeNo": key + "-1"}
 	if len(words) > 1 && words[1] != "inside" {
 		body["orderNo"], body["amountCents"] = key, cents(words[1])
 	}
 	m.Body = encode(body)
+	t.counts[words[0]+"("+key+")"]++
+	t.sent[name] = m
 	t.add(sim.Record{Node: "shop-1", Task: task, Event: sim.EventSend, Op: m.Name(), Message: m, OpenTx: words[len(words)-1] == "inside"})
 }
 
 // row tells of one row that a task has changed.
 func (t *teller) row(task string, words []string) {
+	if where, name, ok := strings.Cut(words[0], ":"); ok {
+		t.anyRow(task, where, name, words[1:])
+		return
+	}
 	kind, name, rest := words[0], words[1], words[2:]
 	plain, _, _ := strings.Cut(name, "/")
 	if kind == "log" {
@@ -261,13 +332,36 @@ func (t *teller) row(task string, words []string) {
 	case "charge", "refund", "notification":
 		_, c.Database = transaction(name)
 	}
+	t.change(task, c, name)
+}
+
+func (t *teller) change(task string, c *sim.Change, name string) {
 	key := c.Database + " " + c.Table
 	if t.rows[key+" "+name] == 0 {
 		t.counts[key]++
 		t.rows[key+" "+name] = int64(t.counts[key])
 	}
 	c.RowID = t.rows[key+" "+name]
-	t.add(sim.Record{Node: "shop-1", Task: task, Event: sim.EventRow, Op: "COMMIT", Change: c})
+	node, task := place(task)
+	t.add(sim.Record{Node: node, Task: task, Event: sim.EventRow, Change: c})
+}
+
+// anyRow tells of a row in its columns' own names.
+func (t *teller) anyRow(task, where, name string, words []string) {
+	database, table, _ := strings.Cut(where, ".")
+	c := &sim.Change{Database: database, Table: table}
+	for _, word := range words {
+		column, text, ok := strings.Cut(word, "=")
+		if !ok {
+			panic("a column has a value")
+		}
+		var value any = text
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			value = n
+		}
+		c.Columns, c.Values = append(c.Columns, column), append(c.Values, value)
+	}
+	t.change(task, c, name)
 }
 
 // fill writes the columns that the checker knows.
@@ -285,6 +379,8 @@ func (t *teller) fill(c *sim.Change, name string, rest []string) {
 		set("status", known[0])
 		set("amount_cents", cents(known[1]))
 		set("currency", "CNY")
+		set("created_ms", start.UnixMilli())
+		set("deadline_ms", start.Add(15*time.Minute).UnixMilli())
 	case "records", "charges":
 		set("channel", channel)
 		set("channel_txn", txn)

@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "write what the illegal twins break into
 
 // told are the properties that histories are told for. The others compare whole
 // books: see TestBooks.
-var told = []string{"charge-once", "closed-is-final", "legal-transitions", "acked-is-durable", "no-call-in-transaction", "linearizable-orders"}
+var told = []string{"charge-once", "closed-is-final", "legal-transitions", "acked-is-durable", "no-call-in-transaction",
+	"no-unexplained-error", "linearizable-orders"}
 
 // TestTwins judges the histories in testdata, one file for each property. A section
 // "legal: ..." breaks nothing. A section "illegal: ..." begins with what it breaks:

@@ -122,12 +122,20 @@ func (s *Storm) drawLasting(c *chance, t *Targets) Plan {
 		if c.Kind == SameNumber {
 			p.Text = s.otherTrade(t, target, name)
 		}
-		if c.Kind == SameNumber && p.Text == "" {
+		if c.Kind == SameNumber && (p.Text == "" || plan.hasNumber(p)) {
 			continue
 		}
 		plan = append(plan, p)
 	}
 	return plan
+}
+
+// hasNumber says whether another trade of the same channel is to have the number: no
+// channel uses one twice.
+func (p Plan) hasNumber(n Perturbation) bool {
+	return slices.ContainsFunc(p, func(o Perturbation) bool {
+		return o.Kind == SameNumber && o.Text == n.Text && actorOf(o.At) == actorOf(n.At)
+	})
 }
 
 // otherTrade draws a trade of another channel.

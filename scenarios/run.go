@@ -72,6 +72,7 @@ type Result struct {
 	Fired      []faults.Firing   // what went wrong, in order
 	Unreached  faults.Plan       // what was planned and did not
 	Probes     map[string]int    // how often the run came to an interesting place
+	Operations map[string]int    // what became of the buyers' operations
 	Steps      int
 	Statements int
 	SimTime    time.Duration
@@ -197,7 +198,7 @@ func (w *world) billsCompared() time.Duration {
 
 func (w *world) judge(c Case, inject injector) *Result {
 	r := &Result{
-		Case: c, Verdict: Pass, Fired: inject.Fired(), Probes: w.evidence.Probes(),
+		Case: c, Verdict: Pass, Fired: inject.Fired(), Probes: w.evidence.Probes(), Operations: w.evidence.Operations(),
 		Steps: w.Steps(), Statements: w.Statements(), SimTime: w.Now(), TraceHash: w.Trace().Hash(), Trace: w.Trace(),
 	}
 	var unknown bool

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,7 +56,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s", f.Text)
 		}
 	}
-	require.Equal(t, Pass, report.Verdict())
+	require.Equal(t, Pass, report.Verdict(), "never reached: %v", report.Unreached)
 	t.Logf("%d seeds passed, %d steps, faults %v, probes %v, trace hash %s",
 		report.Passed, report.Steps, report.FaultsFired, report.Probes, report.TraceHash)
 }
@@ -168,6 +169,28 @@ func TestUnreachedPlanIsStale(t *testing.T) {
 	assert.Equal(t, 4, r.Verdict.ExitCode())
 }
 
+// A fault that is armed and never fires makes a sweep stale, if it had the seeds to; so
+// does whatever else never came.
+func TestVacuousSweepIsStale(t *testing.T) {
+	planted := faults.Profile{Name: "planted", Odds: []faults.Odds{{Kind: faults.Crash}}, Everything: true}
+	sweep := Sweep{Seeds: Seeds{1, 2}, Profile: planted, adjust: func(c *Case) {
+		c.Workload.Operations = slices.DeleteFunc(c.Workload.Operations, func(op Operation) bool { return op.Verb == Refunds })
+	}}
+	report, err := sweep.Run(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, Pass, report.Verdict(), "two seeds need not come to everything")
+	assert.Subset(t, report.Unreached, []string{"fault crash", "operation refunds", "probe full refund"})
+	assert.NotContains(t, report.Unreached, "operation creates")
+	assert.NotContains(t, report.Unreached, "probe order paid")
+	assert.NotContains(t, report.Unreached, "probe outbox message parked", "it is optional")
+
+	sweep.enough = 2
+	report, err = sweep.Run(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 2, report.Passed, "no single run is stale")
+	assert.Equal(t, Stale, report.Verdict())
+}
+
 func TestShardsMakeTheWhole(t *testing.T) {
 	var seen []uint64
 	for i := 1; i <= 3; i++ {
@@ -191,5 +214,22 @@ func TestParseSeedsAndShard(t *testing.T) {
 	for _, bad := range []string{"", "0/3", "4/3", "1", "a/b"} {
 		_, err := ParseShard(bad)
 		assert.Error(t, err, bad)
+	}
+}
+
+// Where nothing goes wrong, nothing is an error, and no call fails.
+func TestCalmHasNoErrors(t *testing.T) {
+	calm, err := faults.ProfileNamed("calm")
+	require.NoError(t, err)
+	arena := sim.NewArena()
+	defer arena.Close()
+	for seed := range uint64(8) {
+		r, err := Run(Draw(seed, calm), arena)
+		require.NoError(t, err)
+		for i := range r.Trace.Records {
+			record := &r.Trace.Records[i]
+			failed := record.Event == sim.EventFail || record.Event == sim.EventPanic || record.Event == sim.EventAnswer && record.Message.Status >= 500
+			assert.False(t, failed, "seed %d: %s", seed, r.Trace.Line(record))
+		}
 	}
 }

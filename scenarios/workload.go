@@ -24,6 +24,9 @@ const (
 	Reads    Verb = "reads"    // GET /orders/{no}, once
 )
 
+// drawn are the verbs of the workloads that seeds draw.
+var drawn = []Verb{Creates, Attempts, Pays, Cancels, Refunds, Reads}
+
 // Operation is one thing a buyer does.
 type Operation struct {
 	At      time.Duration // true time since the world's start
@@ -124,9 +127,9 @@ func (w *Workload) drawOrder(name string, order *Order, second string, r *rand.R
 		w.add(Operation{At: paid + within(r, -time.Second, 1500*time.Millisecond), Verb: Cancels, Order: name})
 	}
 	for range w.refunds(r) {
-		cents := 1 + r.Int64N(order.Cents)
-		if r.IntN(2) == 0 {
-			cents = order.Cents
+		cents := order.Cents
+		if r.IntN(3) > 0 { // a part, beside which another may fit
+			cents = 1 + r.Int64N(order.Cents/2)
 		}
 		w.add(Operation{At: paid + within(r, 0, 4*time.Minute), Verb: Refunds, Order: name, Cents: cents})
 	}
@@ -145,7 +148,7 @@ func (w *Workload) drawPayment(name string, order *Order, otherChannel string, c
 	case 0: // never pays
 		return created + payWindow
 	case 1: // races the closing
-		paid = created + payWindow + within(r, -1500*time.Millisecond, 500*time.Millisecond)
+		paid = created + payWindow + within(r, -800*time.Millisecond, 200*time.Millisecond)
 	case 2:
 		paid = created + payWindow + within(r, -3*time.Second, 15*time.Second)
 	case 3:
@@ -167,7 +170,7 @@ func (w *Workload) drawPayment(name string, order *Order, otherChannel string, c
 }
 
 // refunds draws how many refunds are asked for.
-func (w *Workload) refunds(r *rand.Rand) int { return max(0, r.IntN(6)-3) }
+func (w *Workload) refunds(r *rand.Rand) int { return max(0, r.IntN(7)-3) }
 
 func (w *Workload) add(op Operation) {
 	op.At = max(op.At, 0)

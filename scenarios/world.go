@@ -222,7 +222,7 @@ func drawPolicy(seed uint64) Policy {
 	if r.IntN(2) == 0 {
 		p.Close = system.CloseLocalOnly
 	}
-	if r.IntN(6) == 0 {
+	if r.IntN(8) == 0 || p.Close == system.CloseLocalOnly && r.IntN(2) == 0 { // hardly a charge is late for who asks first
 		p.LateSuccess = system.LateReinstate
 	}
 	ways := [][]system.CloseBy{nil, nil, {system.CloseByScan}, {system.CloseByScan, system.CloseByMessage}, {system.CloseByScan, system.CloseByExpiry}}

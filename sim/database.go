@@ -168,12 +168,15 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
+// opConnect is what the trace calls the opening of a connection that met a lock.
+const opConnect = "connect"
+
 // connect takes a raw connection. Opening one runs PRAGMAs, which meet locks like
 // any other read; one that was open already must behave as if it had not been.
 func (c *connector) connect(ctx context.Context, t *task) (*rawConn, error) {
 	t.acted()
 	deadline := t.p.w.now + c.options.BusyTimeout
-	for {
+	for waited := false; ; waited = true {
 		if err := ended(ctx); err != nil {
 			return nil, err
 		}
@@ -182,7 +185,11 @@ func (c *connector) connect(ctx context.Context, t *task) (*rawConn, error) {
 			return c.db.slot.take()
 		}
 		if !isBusy(err) || t.p.w.now >= deadline {
+			t.record(Record{Event: EventSQL, Op: opConnect, Detail: "error: " + err.Error()})
 			return nil, err
+		}
+		if !waited {
+			t.record(Record{Event: EventBusy, Op: opConnect})
 		}
 		c.db.waiters.wait(t, ctx, deadline)
 	}

@@ -48,9 +48,11 @@ func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.sendRequest(x, r)
 	x.await()
 	t.mustLive()
-	o.end()
 	if x.err != nil {
 		t.record(Record{Event: EventFail, Op: x.request.Name(), Detail: x.err.Error()})
+	}
+	o.end()
+	if x.err != nil {
 		return nil, x.err
 	}
 	x.reply.Request = r

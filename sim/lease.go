@@ -59,8 +59,16 @@ const OpAcquire = acquire + " "
 
 const acquire = "acquire"
 
-// call is one operation of the service: a step, and the way there and back.
-func (c LeaseClient) call(ctx context.Context, op, name string, f func(Strike)) error {
+// Outcomes of an operation of a lease service, as the trace tells them.
+const (
+	LeaseTaken  = "taken"  // not granted: another owner has it
+	LeaseShared = "shared" // granted, though another owner has it
+	LeaseLost   = "lost"   // its time is over, or another owner has it
+)
+
+// call is one operation of the service: a step, and the way there and back. f returns
+// what the trace tells of its outcome.
+func (c LeaseClient) call(ctx context.Context, op, name string, f func(Strike) string) error {
 	t := c.p.enter("Leases")
 	o := t.operation(op+" "+name, "")
 	o.taken = op == acquire && len(c.l.owners(name)) > 0
@@ -68,7 +76,12 @@ func (c LeaseClient) call(ctx context.Context, op, name string, f func(Strike)) 
 	if err := ended(ctx); err != nil {
 		return err
 	}
-	err := t.ask(ctx, c.l.Name, func() { f(o.strike) })
+	outcome := ""
+	err := t.ask(ctx, c.l.Name, func() { outcome = f(o.strike) })
+	if err != nil {
+		outcome = "error: " + err.Error()
+	}
+	t.record(Record{Event: EventLease, Op: o.name(), Detail: outcome})
 	o.end()
 	return cmp.Or(err, ended(ctx))
 }
@@ -81,10 +94,10 @@ func (l *Leases) owners(name string) []heldLease {
 
 // Acquire takes a free name for ttl; false when somebody has it.
 func (c LeaseClient) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (lease Lease, ok bool, err error) {
-	err = c.call(ctx, acquire, name, func(s Strike) {
+	err = c.call(ctx, acquire, name, func(s Strike) string {
 		owners := c.l.owners(name)
 		if len(owners) > 0 && !s.Grant && !c.l.GrantAll {
-			return
+			return LeaseTaken
 		}
 		if s.Ends > 0 {
 			ttl = min(ttl, s.Ends)
@@ -92,28 +105,37 @@ func (c LeaseClient) Acquire(ctx context.Context, name, owner string, ttl time.D
 		c.l.token++
 		lease, ok = Lease{name, owner, c.l.token}, true
 		c.l.held[name] = append(owners, heldLease{lease, c.l.w.now + ttl})
+		if len(owners) > 0 {
+			return LeaseShared
+		}
+		return "granted"
 	})
 	return lease, ok && err == nil, err
 }
 
 // Release frees the name if the lease is the one that holds it.
 func (c LeaseClient) Release(ctx context.Context, lease Lease) error {
-	return c.call(ctx, "release", lease.Name, func(Strike) {
+	return c.call(ctx, "release", lease.Name, func(Strike) string {
 		c.l.held[lease.Name] = slices.DeleteFunc(c.l.owners(lease.Name), func(h heldLease) bool { return h.Lease == lease })
+		return ""
 	})
 }
 
 // Held says whether the lease is the one that holds its name.
 func (c LeaseClient) Held(ctx context.Context, lease Lease) (held bool, err error) {
-	err = c.call(ctx, "ask", lease.Name, func(Strike) {
+	err = c.call(ctx, "ask", lease.Name, func(Strike) string {
 		held = c.l.GrantAll || slices.ContainsFunc(c.l.owners(lease.Name), func(h heldLease) bool { return h.Lease == lease })
+		if !held {
+			return LeaseLost
+		}
+		return "held"
 	})
 	return held, err
 }
 
 // Expire sets a key that ends after ttl.
 func (c LeaseClient) Expire(ctx context.Context, key string, ttl time.Duration) error {
-	return c.call(ctx, "expire", key, func(Strike) {
+	return c.call(ctx, "expire", key, func(Strike) string {
 		end := c.l.w.now + ttl
 		c.l.keys[key] = end
 		c.l.w.after(ttl, "expire "+key, func() {
@@ -122,6 +144,7 @@ func (c LeaseClient) Expire(ctx context.Context, key string, ttl time.Duration) 
 				c.l.notify(c.p, key)
 			}
 		})
+		return ""
 	})
 }
 

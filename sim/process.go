@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +48,12 @@ func (n *Node) Pause(d time.Duration) {
 
 func (p *Process) pause(d time.Duration, step string) {
 	p.pausedUntil = max(p.pausedUntil, p.w.now+d)
-	p.w.trace.add(Record{At: p.w.now, Node: p.node.Name, Event: EventPause, Op: step, Detail: d.String()})
+	p.w.trace.add(Record{At: p.w.now, Node: p.node.Name, Event: EventPause, Op: step, Detail: d.String(), OpenTx: p.holdsTx()})
+}
+
+// holdsTx says whether a task of the process holds an open transaction.
+func (p *Process) holdsTx() bool {
+	return slices.ContainsFunc(p.conns, func(c *conn) bool { return c.tx != nil && !c.tx.over })
 }
 
 func (n *Node) start() {
@@ -63,7 +69,7 @@ func (n *Node) start() {
 // happened.
 func (n *Node) crash(restart time.Duration, step string) {
 	p := n.process
-	n.w.trace.add(Record{At: n.w.now, Node: n.Name, Event: EventCrash, Op: step, Detail: "restarts after " + restart.String()})
+	n.w.trace.add(Record{At: n.w.now, Node: n.Name, Event: EventCrash, Op: step, Detail: "restarts after " + restart.String(), OpenTx: p.holdsTx()})
 	p.kill()
 	n.boots++
 	boot := n.boots

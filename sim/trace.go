@@ -31,6 +31,7 @@ const (
 	EventStall   Event = "stall"   // a task is held up
 	EventPause   Event = "pause"   // a process stands still; Op is the step where
 	EventFault   Event = "fault"   // an operation is made to fail; Detail says how
+	EventLease   Event = "lease"   // an operation of a lease service ended; Detail has its outcome
 	EventLog     Event = "log"     // the system logged a warning or an error
 	EventNote    Event = "note"    // written by the harness
 )
@@ -44,7 +45,8 @@ type Record struct {
 	Event  Event         `json:"event"`
 	Op     string        `json:"op,omitempty"` // the operation or the message's name
 	Detail string        `json:"detail,omitempty"`
-	// OpenTx says that the task held an open transaction.
+	// OpenTx says that the task, or any of the process that crashed or stands still,
+	// held an open transaction.
 	OpenTx bool `json:"open_tx,omitempty"`
 	// Message is what was sent, delivered, lost or answered. It must not be changed.
 	Message *Message `json:"message,omitempty"`

@@ -144,8 +144,8 @@ func printRun(w io.Writer, r *scenarios.Result) error {
 	for _, one := range r.Fired {
 		fmt.Fprintf(w, "  %s  %s\n", r.Trace.Clock(one.When), one)
 	}
-	fmt.Fprintf(w, "\n%s: %d steps, %d statements, %v simulated, trace hash %016x\nprobes: %s\n",
-		r.Verdict, r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Probes))
+	fmt.Fprintf(w, "\n%s: %d steps, %d statements, %v simulated, trace hash %016x\noperations: %s\nprobes: %s\n",
+		r.Verdict, r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Operations), counts(r.Probes))
 	for _, one := range r.Unreached {
 		fmt.Fprintf(w, "never reached: %s\n", one)
 	}

@@ -194,13 +194,31 @@ func printSummary(w io.Writer, ran string, r *scenarios.Report) {
 		r.Verdict(), ran, r.Seeds, r.Passed, r.Broken, r.Unknown, r.Stale, r.Nondeterministic)
 	fmt.Fprintf(w, "  %d steps, %d statements, %v simulated in %v (%.0f runs/s)\n",
 		r.Steps, r.Statements, time.Duration(r.SimNs).Round(time.Second), wall.Round(time.Millisecond), float64(r.Seeds)/wall.Seconds())
-	fmt.Fprintf(w, "  faults: %s\n  probes: %s\n  trace hash %s\n", counts(r.FaultsFired), counts(r.Probes), r.TraceHash)
+	fmt.Fprintf(w, "  faults: %s\n  operations: %s\n  probes: %s\n  trace hash %s\n",
+		counts(r.FaultsFired), counts(r.Operations), counts(r.Probes), r.TraceHash)
+	printUnreached(w, r)
 }
 
+// printUnreached tells what many runs have not come to, and what to do about it.
+func printUnreached(w io.Writer, r *scenarios.Report) {
+	if len(r.Unreached) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  never reached: %s\n", strings.Join(r.Unreached, ", "))
+	if r.IsVacuous() {
+		fmt.Fprint(w, "  So many seeds prove nothing about that. Make it come up: a fault by its odds in faults/profile.go,\n"+
+			"  an operation or a probe by what the buyers do in scenarios/workload.go, or by such a fault. If a\n"+
+			"  probe can't come up, say why at its place in checker/probes.go.\n")
+	}
+}
+
+// counts tells what came up, and how often.
 func counts(m map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, fmt.Sprintf("%s %d", name, m[name]))
+		if m[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", name, m[name]))
+		}
 	}
 	return strings.Join(parts, ", ")
 }
@@ -230,6 +248,10 @@ func writeJUnit(file string, s scenarios.Sweep, r *scenarios.Report) error {
 	name := "sweep " + s.Profile.Name + " " + s.Seeds.String()
 	suite := junitSuite{Name: name, Tests: 1 + len(r.Failures), Time: fmt.Sprintf("%.3f", time.Duration(r.WallNs).Seconds())}
 	suite.Cases = []junitCase{{Name: name, Class: "tillstorm"}}
+	if r.IsVacuous() {
+		suite.Failures++
+		suite.Cases[0].Failure = &junitFailure{Message: "never reached: " + strings.Join(r.Unreached, ", ")}
+	}
 	for _, f := range r.Failures {
 		suite.Failures++
 		suite.Cases = append(suite.Cases, junitCase{

@@ -8,21 +8,17 @@ import (
 // closeTrade ends an unpaid trade, or refuses as the personality's CloseAnswers say. It goes by the ledger, even where
 // a query lags behind it.
 func (c *Channel) closeTrade(ctx context.Context, outTradeNo string) (t trade, err error) {
-	var after func()
-	err = c.inTx(ctx, func(tx *sql.Tx) error {
+	err = c.change(ctx, func(tx *sql.Tx) (after func(), err error) {
 		if t, err = c.readTrade(ctx, tx, outTradeNo); err != nil {
-			return err
+			return nil, err
 		}
 		if err := c.refuseClose(t); err != nil || !c.cfg.Personality.exists(t) {
-			return err
+			return nil, err
 		}
 		after, err = c.endTrade(ctx, tx, t)
 		t.state = stateClosed
-		return err
+		return after, err
 	})
-	if err == nil && after != nil {
-		after()
-	}
 	return t, err
 }
 

@@ -56,22 +56,19 @@ func (c *Channel) handleFinish(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var t trade
-	var after func()
-	err := c.inTx(r.Context(), func(tx *sql.Tx) (err error) {
+	err := c.change(r.Context(), func(tx *sql.Tx) (after func(), err error) {
 		if t, err = c.readTrade(r.Context(), tx, request.OutTradeNo); err != nil {
-			return err
+			return nil, err
 		}
 		if t.state != stateSuccess {
-			return refuse("TRADE_NOT_PAID", "trade %s is not paid", t.OutTradeNo)
+			return nil, refuse("TRADE_NOT_PAID", "trade %s is not paid", t.OutTradeNo)
 		}
 		body := c.tradeNotice(t, stateFinished)
-		after, err = c.tell(r.Context(), tx, t, tidings{id: "finished-" + t.OutTradeNo, url: t.NotifyURL, traceID: c.env.NewID(), body: body})
-		return err
+		return c.tell(r.Context(), tx, t, tidings{id: "finished-" + t.OutTradeNo, url: t.NotifyURL, traceID: c.env.NewID(), body: body})
 	})
 	if err != nil {
 		return nil, err
 	}
-	after()
 	return answerTrade(t, stateFinished), nil
 }
 

@@ -19,16 +19,15 @@ type payment struct {
 // payTrade is one try of the payer to pay. The trade that it returns is as it stands then; a refused try is told by
 // the error, and changes nothing. What follows later from it, follows from the ledger.
 func (c *Channel) payTrade(ctx context.Context, p payment) (t trade, err error) {
-	var after func()
-	err = c.inTx(ctx, func(tx *sql.Tx) error {
+	err = c.change(ctx, func(tx *sql.Tx) (after func(), err error) {
 		if t, err = c.readTrade(ctx, tx, p.outTradeNo); err != nil {
-			return err
+			return nil, err
 		}
 		if t.state == stateSuccess || t.settleAtMs > 0 { // one trade takes money once
-			return nil
+			return nil, nil
 		}
 		if err := c.refusePayer(t); err != nil {
-			return err
+			return nil, err
 		}
 		switch {
 		case p.decline || t.declined < int64(t.oddity.Declines):
@@ -39,14 +38,11 @@ func (c *Channel) payTrade(ctx context.Context, p payment) (t trade, err error) 
 			after, err = c.chargeTrade(ctx, tx, t, p.traceID)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		t, err = c.readTrade(ctx, tx, p.outTradeNo)
-		return err
+		return after, err
 	})
-	if err == nil && after != nil {
-		after()
-	}
 	return t, err
 }
 
@@ -160,16 +156,9 @@ func (c *Channel) settleOnce(ctx context.Context, outTradeNo string) bool {
 	if t.settleAtMs == 0 || c.env.Clock.Sleep(ctx, max(0, wait)) != nil {
 		return false
 	}
-	var after func()
-	err = c.inTx(ctx, func(tx *sql.Tx) error {
-		after, err = c.chargeTrade(ctx, tx, t, c.env.NewID())
-		return err
-	})
+	err = c.change(ctx, func(tx *sql.Tx) (func(), error) { return c.chargeTrade(ctx, tx, t, c.env.NewID()) })
 	if err != nil {
 		return c.pause(ctx, "settle trade "+outTradeNo, err)
-	}
-	if after != nil {
-		after()
 	}
 	return false
 }

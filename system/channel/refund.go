@@ -50,33 +50,29 @@ type refund struct {
 // acceptRefund executes a refund number once, whoever asks how often; it reports whether this request did. It is
 // refused as 409 REFUND_NO_USED, TRADE_NOT_PAID or REFUND_TOO_MUCH, and as 429 FREQUENCY_LIMITED.
 func (c *Channel) acceptRefund(ctx context.Context, wanted refundTerms) (r refund, accepted bool, err error) {
-	var after func()
-	err = c.inTx(ctx, func(tx *sql.Tx) error {
+	err = c.change(ctx, func(tx *sql.Tx) (after func(), err error) {
 		var found bool
 		if r, found, err = readRefund(ctx, tx, wanted.RefundNo); err != nil || found {
-			return err
+			return nil, err
 		}
 		t, err := c.readTrade(ctx, tx, wanted.OutTradeNo)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := c.refuseRefund(ctx, tx, t, wanted); err != nil {
-			return err
+			return nil, err
 		}
 		if after, err = c.insertRefund(ctx, tx, t, wanted); err != nil {
-			return err
+			return nil, err
 		}
 		r, accepted, err = readRefund(ctx, tx, wanted.RefundNo)
-		return err
+		return after, err
 	})
 	if err != nil {
 		return r, false, err
 	}
 	if r.refundTerms != wanted {
 		return r, false, refuse("REFUND_NO_USED", "refund %s has other terms", wanted.RefundNo)
-	}
-	if after != nil {
-		after()
 	}
 	return r, accepted, nil
 }
@@ -228,13 +224,5 @@ func (c *Channel) refundOnce(ctx context.Context, refundNo string) bool {
 }
 
 func (c *Channel) decideRefund(ctx context.Context, refundNo, state string) error {
-	var after func()
-	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
-		after, err = c.settleRefund(ctx, tx, refundNo, state)
-		return err
-	})
-	if err == nil && after != nil {
-		after()
-	}
-	return err
+	return c.change(ctx, func(tx *sql.Tx) (func(), error) { return c.settleRefund(ctx, tx, refundNo, state) })
 }

@@ -160,3 +160,20 @@ func moveTrade(ctx context.Context, tx *sql.Tx, outTradeNo, state string) (bool,
 func (c *Channel) inTx(ctx context.Context, do func(tx *sql.Tx) error) error {
 	return sqldb.InTx(ctx, c.env.DB, "in the ledger", do)
 }
+
+// change is inTx for what something goes on from, once it is committed. That goes on also when nobody knows whether it
+// was: it goes by the ledger, and comes to nothing where nothing was written.
+func (c *Channel) change(ctx context.Context, do func(tx *sql.Tx) (after func(), err error)) error {
+	var after func()
+	err := c.inTx(ctx, func(tx *sql.Tx) error {
+		then, err := do(tx)
+		if err == nil {
+			after = then
+		}
+		return err
+	})
+	if after != nil {
+		after()
+	}
+	return err
+}
