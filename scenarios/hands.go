@@ -3,7 +3,6 @@ package scenarios
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,123 +14,134 @@ import (
 )
 
 // hands do to a world what a plan says of channels, bills and rows, by the means that
-// the channels' emulator has for it. What they did counts when it can be seen.
+// the channels' emulator has for it: each when the trade is there that it is about, so
+// that what never came to pass leaves no trace.
 type hands struct {
 	w        *world
-	oddities map[string]*channel.Oddity // by CHANNEL/OUT-TRADE-NUMBER
-	order    []string                   // of them
-	edited   map[string]bool            // rows of bills, by LEDGER/REFERENCE
-	watch    []sighting
-	failed   error
+	oddities map[string]*oddity // by CHANNEL/OUT-TRADE-NUMBER
+	waiting  []errand
 }
 
-// sighting is a perturbation that counts when a record shows it.
-type sighting struct {
-	seen  func(*sim.Record) bool
-	fired func()
+// oddity is how a channel is to behave for one trade.
+type oddity struct {
+	channel.Oddity
+	fired []func()
+}
+
+// errand is something to do once a record shows that it can be done.
+type errand struct {
+	due func(*sim.Record) bool
+	do  func() error
 }
 
 // arm puts a plan's perturbations into the world before it begins.
-func (w *world) arm(inject injector) error {
-	h := &hands{w: w, oddities: map[string]*channel.Oddity{}, edited: map[string]bool{}}
-	inject.Arm(w.World, h.do)
-	for _, trade := range h.order {
-		body, err := json.Marshal(h.oddities[trade])
-		h.failed = errors.Join(h.failed, err)
-		ledger, number, _ := strings.Cut(trade, "/")
-		h.exec(ledger, "INSERT INTO oddities (out_trade_no, body) VALUES (?, ?)", number, string(body))
-	}
-	if len(h.watch) > 0 {
+func (w *world) arm(inject injector) {
+	h := &hands{w: w, oddities: map[string]*oddity{}}
+	inject.Arm(w.World, h.take)
+	if len(h.waiting) > 0 {
 		w.Trace().Watch(h.look)
 	}
-	return h.failed
 }
 
 func (h *hands) look(r *sim.Record) {
-	h.watch = slices.DeleteFunc(h.watch, func(s sighting) bool {
-		if s.seen(r) {
-			s.fired()
-			return true
+	h.waiting = slices.DeleteFunc(h.waiting, func(e errand) bool {
+		if !e.due(r) {
+			return false
 		}
-		return false
+		h.try(h.w.Now(), e.do)
+		return true
 	})
 }
 
-func (h *hands) exec(database, query string, args ...any) {
-	d := h.w.database(database)
-	if d == nil {
-		h.failed = errors.Join(h.failed, fmt.Errorf("there is no database %q", database))
-		return
-	}
-	h.failed = errors.Join(h.failed, d.Exec(query, args...))
+// handPatience is how long a hand waits for a lock.
+const handPatience = time.Millisecond
+
+// try does something between two steps, as soon as no lock is in the way.
+func (h *hands) try(at time.Duration, do func() error) {
+	h.w.At(at, "hands", func() {
+		if do() != nil {
+			h.try(h.w.Now()+handPatience, do)
+		}
+	})
 }
 
-func (h *hands) oddity(trade string) *channel.Oddity {
-	if h.oddities[trade] == nil {
-		h.oddities[trade] = &channel.Oddity{}
-		h.order = append(h.order, trade)
-	}
-	return h.oddities[trade]
+func (h *hands) wait(due func(*sim.Record) bool, do func() error) {
+	h.waiting = append(h.waiting, errand{due, do})
 }
 
 // paidAtClose is how long a channel keeps from every query what it tells a close.
 const paidAtClose = 2 * time.Hour
 
-// do implements faults.Hands.
-func (h *hands) do(p faults.Perturbation, fired func()) {
+// take implements faults.Hands.
+func (h *hands) take(p faults.Perturbation, fired func()) {
 	ledger, number, _ := strings.Cut(p.At, "/")
-	see := func(seen func(*sim.Record) bool) { h.watch = append(h.watch, sighting{seen, fired}) }
-	charged := rowOf(ledger, "charges", "out_trade_no", number)
+	if h.w.database(ledger) == nil {
+		return // it can never come to pass
+	}
 	switch p.Kind {
-	case faults.UnknownOutcome, faults.ChannelError, faults.RateLimit:
-		fault := channel.Fault{Path: p.Text, Kind: faultWord[p.Kind], Times: int(p.N)}
-		o := h.oddity(p.At)
-		o.Faults = append(o.Faults, fault)
-		see(spent(ledger, number, len(o.Faults)-1, fault.Times))
-	case faults.LateSettlement:
-		h.oddity(p.At).SettleLagMs = p.By.Milliseconds()
-		see(func(r *sim.Record) bool {
-			return rowOf(ledger, "trades", "out_trade_no", number)(r) && r.Change.Int("settle_at_ms") > 0
-		})
-	case faults.QueryLag:
-		h.oddity(p.At).QueryLagMs = p.For.Milliseconds()
-		see(charged)
-	case faults.PaidAtClose:
-		h.oddity(p.At).QueryLagMs = paidAtClose.Milliseconds()
-		see(charged)
-	case faults.NotFoundYet:
-		h.oddity(p.At).NotFoundMs = p.For.Milliseconds()
-		see(rowOf(ledger, "trades", "out_trade_no", number))
-	case faults.RepeatedNotice:
-		h.oddity(p.At).Copies = int(p.N)
-		see(charged)
-	case faults.DisorderNotice:
-		h.oddity(p.At).NotifyLagMs = p.By.Milliseconds()
-		see(charged)
-	case faults.Silence:
-		h.oddity(p.At).Silent = true
-		see(charged)
-	case faults.FailedFirst:
-		h.oddity(p.At).Declines = 1
-		see(func(r *sim.Record) bool {
-			return rowOf(ledger, "trades", "out_trade_no", number)(r) && r.Change.Int("declined") > 0
-		})
-	case faults.RefundAbnormal:
-		o := h.oddity(p.At)
-		o.RefundState, o.RefundLagMs = "ABNORMAL", p.For.Milliseconds()
-		see(func(r *sim.Record) bool {
-			return rowOf(ledger, "refunds", "out_trade_no", number)(r) && r.Change.Text("state") == "ABNORMAL"
-		})
-	case faults.SameNumber:
-		h.oddity(p.At).ChannelTxn = firstCharge(p.Text)
-		see(charged)
 	case faults.BillLate:
-		h.exec(ledger, "INSERT INTO bill_delays (bill_date, delay_ms) VALUES (?, ?)", number, p.By.Milliseconds())
-		see(rowOf(ledger, "bills", "bill_date", number))
-	case faults.BillMissing, faults.BillWrong, faults.BillExtra:
-		h.editBill(p, ledger, number, see)
+		h.try(0, h.change(ledger, fired, "INSERT INTO bill_delays (bill_date, delay_ms) VALUES (?, ?)", number, p.By.Milliseconds()))
+	case faults.BillMissing:
+		h.wait(rowOf(ledger, "charges", "out_trade_no", number), h.editBill("hide", ledger, number, 1, fired))
+	case faults.BillWrong:
+		h.wait(rowOf(ledger, "charges", "out_trade_no", number), h.editBill("change", ledger, number, p.N, fired))
+	case faults.BillExtra:
+		h.try(0, h.editBill("add", ledger, number, p.N, fired))
 	case faults.RowDeleted, faults.RowEdited:
 		h.editRow(p, fired)
+	default:
+		o := h.oddity(ledger, number)
+		o.fired = append(o.fired, fired)
+		o.add(p)
+	}
+}
+
+// oddity returns how a channel is to behave for a trade; it is told as the trade is opened.
+func (h *hands) oddity(ledger, number string) *oddity {
+	trade := ledger + "/" + number
+	if h.oddities[trade] == nil {
+		o := &oddity{}
+		h.oddities[trade] = o
+		h.wait(rowOf(ledger, "trades", "out_trade_no", number), func() error {
+			body, err := json.Marshal(o.Oddity)
+			if err != nil {
+				panic(err) // a value of the harness's own
+			}
+			done := func() {
+				for _, fired := range o.fired {
+					fired()
+				}
+			}
+			return h.change(ledger, done, "INSERT INTO oddities (out_trade_no, body) VALUES (?, ?)", number, string(body))()
+		})
+	}
+	return h.oddities[trade]
+}
+
+func (o *oddity) add(p faults.Perturbation) {
+	switch p.Kind {
+	case faults.UnknownOutcome, faults.ChannelError, faults.RateLimit:
+		o.Faults = append(o.Faults, channel.Fault{Path: p.Text, Kind: faultWord[p.Kind], Times: int(p.N)})
+	case faults.LateSettlement:
+		o.SettleLagMs = p.By.Milliseconds()
+	case faults.QueryLag:
+		o.QueryLagMs = p.For.Milliseconds()
+	case faults.PaidAtClose:
+		o.QueryLagMs = paidAtClose.Milliseconds()
+	case faults.NotFoundYet:
+		o.NotFoundMs = p.For.Milliseconds()
+	case faults.RepeatedNotice:
+		o.Copies = int(p.N)
+	case faults.DisorderNotice:
+		o.NotifyLagMs = p.By.Milliseconds()
+	case faults.Silence:
+		o.Silent = true
+	case faults.FailedFirst:
+		o.Declines = 1
+	case faults.RefundAbnormal:
+		o.RefundState, o.RefundLagMs = "ABNORMAL", p.For.Milliseconds()
+	case faults.SameNumber:
+		o.ChannelTxn = firstCharge(p.Text)
 	}
 }
 
@@ -142,34 +152,34 @@ var faultWord = map[faults.Kind]string{
 // firstCharge is the number that a channel gives to a trade's first charge.
 func firstCharge(trade string) string { return "T-" + trade + "-1" }
 
-// editBill plants a mistake in a bill to come.
-func (h *hands) editBill(p faults.Perturbation, ledger, trade string, see func(func(*sim.Record) bool)) {
-	action, reference := "hide", firstCharge(trade)
-	switch p.Kind {
-	case faults.BillWrong:
-		action = "change"
-	case faults.BillExtra:
-		action, reference = "add", "X-"+reference
+// change returns what changes a row by hand.
+func (h *hands) change(database string, fired func(), query string, args ...any) func() error {
+	return func() error {
+		err := h.w.database(database).Exec(query, args...)
+		if err == nil {
+			fired()
+		}
+		return err
 	}
-	row := ledger + "/" + reference
-	if h.edited[row] {
-		return // a row has one mistake; the other never comes to pass
+}
+
+// editBill returns what plants a mistake in a bill to come. A row has one mistake: a
+// further one takes its place.
+func (h *hands) editBill(action, ledger, trade string, cents int64, fired func()) func() error {
+	reference := firstCharge(trade)
+	if action == "add" {
+		reference = "X-" + reference
 	}
-	h.edited[row] = true
 	at := h.w.Trace().Start.Add(time.Minute).UnixMilli()
-	h.exec(ledger, `INSERT INTO bill_edits (reference, action, kind, out_trade_no, order_no, amount_cents, currency, at_ms)
-		VALUES (?, ?, 'charge', ?, ?, ?, 'CNY', ?)`, reference, action, trade, orderOf(trade), max(p.N, 1), at)
-	charged := p.Kind == faults.BillExtra
-	see(func(r *sim.Record) bool {
-		charged = charged || rowOf(ledger, "charges", "channel_txn", reference)(r)
-		return charged && isRow(r, ledger, "bills")
-	})
+	return h.change(ledger, fired, `INSERT OR REPLACE INTO bill_edits (reference, action, kind, out_trade_no, order_no, amount_cents, currency, at_ms)
+		VALUES (?, ?, 'charge', ?, ?, ?, 'CNY', ?)`, reference, action, trade, orderOf(trade), max(cents, 1), at)
 }
 
 // orderOf returns the order of an out-trade number.
-func orderOf(trade string) string { return trade[:strings.LastIndex(trade, "-")] }
+func orderOf(trade string) string { return trade[:max(0, strings.LastIndex(trade, "-"))] }
 
-// editRow is an operator's hand in a row about an order: the first one of its table.
+// editRow is an operator's hand in a row about an order, the first one of its table:
+// when something happens after the perturbation's time and the row is there.
 func (h *hands) editRow(p faults.Perturbation, fired func()) {
 	parts := strings.SplitN(p.At, "/", 3)
 	where := fmt.Sprintf("WHERE rowid = (SELECT min(rowid) FROM %q WHERE order_no = ?)", parts[1])
@@ -177,26 +187,11 @@ func (h *hands) editRow(p faults.Perturbation, fired func()) {
 	if p.Kind == faults.RowEdited {
 		query = fmt.Sprintf("UPDATE %q SET amount_cents = amount_cents + %d %s", parts[1], p.N, where)
 	}
-	h.w.byHand(p.From, parts[0], query, parts[2], fired)
-}
-
-// handPatience is how long an operator waits before looking again.
-const handPatience = 5 * time.Second
-
-// byHand changes a database at a time, or as soon after as no lock is in the way and
-// there is something to change.
-func (w *world) byHand(at time.Duration, database, query, order string, fired func()) {
-	w.At(at, "operator", func() {
-		before := len(w.Trace().Records)
-		err := w.database(database).Exec(query, order)
-		if err == nil && len(w.Trace().Records) > before {
-			fired()
-			return
-		}
-		if again := w.Now() + handPatience; again < horizon {
-			w.byHand(again, database, query, order, fired)
-		}
-	})
+	isThere, written := false, rowOf(parts[0], parts[1], "order_no", parts[2])
+	h.wait(func(r *sim.Record) bool {
+		isThere = isThere || written(r)
+		return isThere && r.At >= p.From
+	}, h.change(parts[0], fired, query, parts[2]))
 }
 
 // isRow says whether a record is a change of a row of the table.
@@ -207,17 +202,6 @@ func isRow(r *sim.Record, database, table string) bool {
 // rowOf finds the changes of rows that have a value.
 func rowOf(database, table, column, value string) func(*sim.Record) bool {
 	return func(r *sim.Record) bool { return isRow(r, database, table) && r.Change.Text(column) == value }
-}
-
-// spent finds the use of a fault that a trade has.
-func spent(ledger, trade string, number, times int) func(*sim.Record) bool {
-	return func(r *sim.Record) bool {
-		if !rowOf(ledger, "oddities", "out_trade_no", trade)(r) {
-			return false
-		}
-		var o channel.Oddity
-		return json.Unmarshal([]byte(r.Change.Text("body")), &o) == nil && number < len(o.Faults) && o.Faults[number].Times < times
-	}
 }
 
 // database returns the world's database of that name.

@@ -133,30 +133,6 @@ func TestFailuresNameWhatTheyRanUnder(t *testing.T) {
 	assert.Contains(t, told.Text, "-seed 9 -profile storm -strategy random -journal wal\n")
 }
 
-// The storm that a seed draws is a plan: replayed without being drawn, it gives the
-// same trace; and taking one perturbation away leaves the others where they strike.
-func TestFiredPlanReplays(t *testing.T) {
-	arena := sim.NewArena()
-	defer arena.Close()
-	for seed := range uint64(6) {
-		drawn := Draw(seed, storm(t))
-		first, err := Run(drawn, arena)
-		require.NoError(t, err)
-		require.NotEmpty(t, first.Fired)
-
-		plan := faults.PlanOf(first.Fired)
-		parsed, err := faults.ParsePlan(plan.String())
-		require.NoError(t, err)
-		require.Equal(t, plan, parsed)
-
-		drawn.Plan = parsed
-		again, err := Run(drawn, arena)
-		require.NoError(t, err)
-		assert.Equal(t, first.TraceHash, again.TraceHash, "seed %d", seed)
-		assert.Empty(t, again.Unreached)
-	}
-}
-
 func TestUnreachedPlanIsStale(t *testing.T) {
 	arena := sim.NewArena()
 	defer arena.Close()
