@@ -85,6 +85,7 @@ func (d *Database) Exec(query string, args ...any) error {
 		return fmt.Errorf("database %s: %w", d.Name, err)
 	}
 	d.version++
+	d.changed()
 	d.publish(raw, Record{At: d.w.now, Node: "operator", Task: "operator"})
 	return nil
 }

@@ -144,6 +144,7 @@ func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, r
 	n, err := c.retry(ctx, t, st, o, run)
 	if st.write || st.commits() {
 		c.db.version++
+		c.db.changed()
 	}
 	c.raw.noteSavepoint(st, mark, err)
 	c.after(t, st, err)
@@ -262,6 +263,7 @@ func (c *conn) after(t *task, st *statement, err error) {
 		c.tx = &openTx{task: t, ctx: context.Background()}
 		t.openTx++
 		c.db.holders++
+		c.db.changed()
 	case !open && c.tx != nil && (!c.tx.over || st.verb == "ROLLBACK"):
 		c.endTx()
 		c.tx = nil
