@@ -39,7 +39,7 @@ type openTx struct {
 	task *task
 	ctx  context.Context
 	key  string // the last key a statement of it had
-	used bool   // a statement of it has run, so it may hold a lock
+	used bool   // a statement of it has run, or its BEGIN took the lock
 	over bool   // its context ended, and it was rolled back
 }
 
@@ -165,6 +165,9 @@ func (c *conn) fail(ctx context.Context, t *task, o operation, phase Phase) erro
 	switch o.strike.SQL {
 	case SQLBusy:
 		t.sleepUntil(ctx, c.p.w.now+c.busyTimeout)
+		if err := c.ended(ctx); err != nil {
+			return err
+		}
 		return sqlite3.Error{Code: sqlite3.ErrBusy}
 	case SQLFull:
 		return sqlite3.Error{Code: sqlite3.ErrFull}
@@ -260,7 +263,7 @@ func (c *conn) after(t *task, st *statement, err error) {
 	open := !c.raw.AutoCommit()
 	switch {
 	case open && c.tx == nil:
-		c.tx = &openTx{task: t, ctx: context.Background()}
+		c.tx = &openTx{task: t, ctx: context.Background(), used: st.locks}
 		t.openTx++
 		c.db.holders++
 		c.db.changed()
