@@ -134,8 +134,10 @@ func (s *spec) checkAnchor(w word) error {
 		return w.errorf("a step's name ends in :before or :after")
 	case s.name == LateAnswer && !isAnswer:
 		return w.errorf("an answer's name ends in :answer; a request is delayed")
-	case isAnswer && (s.name == Duplicate || s.name == Delay):
-		return w.errorf("only a request %s, not an answer", map[Kind]string{Duplicate: "can be duplicated", Delay: "is delayed: an answer answers-late"}[s.name])
+	case isAnswer && s.name == Duplicate:
+		return w.errorf("only a request can be duplicated, not an answer")
+	case isAnswer && s.name == Delay:
+		return w.errorf("only a request is delayed; an answer answers-late")
 	case s.anchor == atWay && !isWay(w.text, s.name == Partition):
 		return w.errorf("a way is NODE>NODE, and of a partition NODE<>NODE, for example shop-1<>wechat")
 	case s.anchor == atRow && strings.Count(w.text, "/") != 2:
@@ -186,6 +188,9 @@ func (p *Perturbation) parse(one param, w word) error {
 		n, err := strconv.ParseInt(w.text, 10, 64)
 		if err != nil {
 			return w.errorf("%q is not a whole number", w.text)
+		}
+		if n < 0 && one == times {
+			return w.errorf("%q is negative", w.text)
 		}
 		p.N = n
 		return nil

@@ -66,9 +66,10 @@ func armClock(w *sim.World, p Perturbation, of *spec, fired func()) {
 		if n.Name != p.At {
 			continue
 		}
-		w.At(p.From, "clock "+p.At, func() { of.clock(n.Clock, p); fired() })
+		const first = "" // of what happens at that instant: nobody sees the time before
+		w.At(p.From, first, func() { of.clock(n.Clock, p); fired() })
 		if p.For > 0 {
-			w.At(p.From+p.For, "clock "+p.At, n.Clock.SetRight)
+			w.At(p.From+p.For, first, n.Clock.SetRight)
 		}
 	}
 }

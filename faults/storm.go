@@ -175,7 +175,7 @@ func (s *Storm) fill(c *chance, at string, name uint64) Perturbation {
 	}
 	for _, one := range c.spec.params {
 		if one.field == fieldFrom {
-			p.From = time.Duration(draw(fieldFrom) % uint64(s.until)).Round(ms)
+			p.From = time.Duration(draw(fieldFrom) % uint64(s.until)).Truncate(ms)
 		}
 	}
 	if c.spec.clock != nil && c.spec.lasts() || c.spec.anchor == atWay || c.spec.anchor == atDatabase {

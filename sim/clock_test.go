@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 	"time"
+	_ "time/tzdata" // for machines that have no zone database of their own
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -187,6 +188,39 @@ func TestNodeClock(t *testing.T) {
 	n.Clock.Drift(0)
 	w.Run(3 * time.Hour)
 	require.Equal(t, 181*time.Minute+time.Second, shows())
+}
+
+// A time server sets a clock right, whatever is wrong with it, but not its zone.
+func TestClockIsSetRight(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	n := w.Node("n", func(*sim.Process) {})
+	n.Clock.Skew(time.Minute)
+	n.Clock.Drift(1000)
+	n.Clock.Move(time.FixedZone("east", 8*3600))
+	w.Run(1000 * time.Second)
+	require.Equal(t, time.Minute+1001*time.Second, n.Clock.Now().Sub(start))
+	n.Clock.SetRight()
+	w.Run(time.Hour)
+	require.Equal(t, "2026-03-01 23:00:00 +0800 east", n.Clock.Now().String())
+}
+
+// Moving a clock to another zone changes what it shows, not what time it is: the sleep
+// under way ends when it would have.
+func TestClockMovesToAnotherZone(t *testing.T) {
+	zone, err := time.LoadLocation("America/New_York") // summer time begins there a week after the start
+	require.NoError(t, err)
+	w := newWorld(t, sim.Config{})
+	n := w.task("n", func(p *sim.Process) {
+		note(p, "shows", p.Clock().Now().Format(time.RFC3339))
+		p.Clock().Sleep(background, 7*24*time.Hour)
+		note(p, "shows", p.Clock().Now().Format(time.RFC3339))
+	})
+	w.At(time.Hour, "", func() { n.Clock.Move(zone) })
+	w.Run(8 * 24 * time.Hour)
+	require.Equal(t, []string{
+		"0s n/boot#1 shows: 2026-03-01T14:00:00Z", "168h0m0s n/boot#1 shows: 2026-03-08T10:00:00-04:00",
+	}, w.notes())
+	require.Equal(t, start.Add(w.Now()).UnixMilli(), n.Clock.Now().UnixMilli())
 }
 
 // Whatever the clock has been through, Sleep(d) ends when it shows d more, and not

@@ -88,6 +88,7 @@ func (d *Database) Exec(query string, args ...any) error {
 		return fmt.Errorf("database %s: %w", d.Name, err)
 	}
 	d.version++
+	d.changed()
 	d.publish(raw, Record{At: d.w.now, Node: Operator, Task: Operator})
 	return nil
 }

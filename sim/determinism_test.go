@@ -15,26 +15,67 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 )
 
-// chance lets the seed decide about each step and message, by name.
+// chance lets the seed decide about each step and message, by name, and about the
+// ways between nodes.
 type chance uint64
 
 func (c chance) Step(s sim.Step) sim.Strike {
 	switch n := sim.Draw(uint64(c), "step", s.Hash()); {
 	case n%40 == 0:
 		return sim.Strike{Crash: true, Restart: 200 * ms}
+	case n%40 == 2:
+		return sim.Strike{Pause: time.Duration(n % 1e9)}
 	case n%10 == 1:
 		return sim.Strike{Stall: time.Duration(n % 1e9)}
+	case s.Waits && s.Phase == sim.Before && n%10 == 3:
+		return sim.Strike{SQL: sim.SQLBusy}
+	case s.SQL == sim.SQLWrite && s.Phase == sim.Before && n%10 == 4:
+		return sim.Strike{SQL: sim.SQLError}
+	case s.SQL == sim.SQLCommit && n%10 == 5:
+		return sim.Strike{SQL: sim.SQLLost}
 	}
 	return sim.Strike{}
 }
 
 func (c chance) Message(m *sim.Message) sim.Passage {
 	n := sim.Draw(uint64(c), "message", m.Hash())
-	p := sim.Passage{Drop: n%10 == 0, Delay: time.Duration(n % 1e8)}
+	p := sim.Passage{Drop: n%10 == 0, Reset: n%10 == 1, Delay: time.Duration(n % 1e8)}
+	if n%10 == 2 {
+		p.Hold = time.Duration(n % 1e9)
+	}
 	if n%7 == 0 {
 		p.Copies = []time.Duration{time.Duration(n % 1e9)}
 	}
 	return p
+}
+
+// Way implements sim.Links: for a tenth of the tenths of a second, a way is cut, and for
+// another tenth it is slow.
+func (c chance) Way(from, to string, at time.Duration) sim.Way {
+	n := sim.Draw(uint64(c), from+">"+to, uint64(at/(100*ms)))
+	return sim.Way{Cut: n%10 == 0, Slow: map[bool]time.Duration{true: 50 * ms}[n%10 == 1]}
+}
+
+// The storms of the tests below have everything.
+func TestChanceStrikesInEachWay(t *testing.T) {
+	seen := map[string]bool{}
+	for seed := range 12 {
+		w, _ := transferWorld(t, chance(seed), nil, "A", "B", "C", "D")
+		for _, r := range w.Trace().Records {
+			switch r.Event {
+			case sim.EventFault:
+				seen["fault "+r.Detail] = true
+			case sim.EventDrop:
+				seen[map[bool]string{true: "drop", false: "cut"}[r.Detail == ""]] = true
+			default:
+				seen[string(r.Event)] = true
+			}
+		}
+		w.Close()
+	}
+	for _, what := range []string{"crash", "stall", "pause", "drop", "reset", "copy", "cut", "fault busy", "fault error", "fault lost"} {
+		require.True(t, seen[what], what)
+	}
 }
 
 // stormHash plays a stormy world with each journal and returns the traces' hashes.

@@ -39,7 +39,7 @@ type openTx struct {
 	task *task
 	ctx  context.Context
 	key  string // the last key a statement of it had
-	used bool   // a statement of it has run, so it may hold a lock
+	used bool   // a statement of it has run, or its BEGIN took the lock
 	over bool   // its context ended, and it was rolled back
 }
 
@@ -144,6 +144,7 @@ func (c *conn) do(ctx context.Context, query string, args []driver.NamedValue, r
 	n, err := c.retry(ctx, t, st, o, run)
 	if st.write || st.commits() {
 		c.db.version++
+		c.db.changed()
 	}
 	c.raw.noteSavepoint(st, mark, err)
 	c.after(t, st, err)
@@ -164,6 +165,9 @@ func (c *conn) fail(ctx context.Context, t *task, o operation, phase Phase) erro
 	switch o.strike.SQL {
 	case SQLBusy:
 		t.sleepUntil(ctx, c.p.w.now+c.busyTimeout)
+		if err := c.ended(ctx); err != nil {
+			return err
+		}
 		return sqlite3.Error{Code: sqlite3.ErrBusy}
 	case SQLFull:
 		return sqlite3.Error{Code: sqlite3.ErrFull}
@@ -263,9 +267,10 @@ func (c *conn) after(t *task, st *statement, err error) {
 	open := !c.raw.AutoCommit()
 	switch {
 	case open && c.tx == nil:
-		c.tx = &openTx{task: t, ctx: context.Background()}
+		c.tx = &openTx{task: t, ctx: context.Background(), used: st.locks}
 		t.openTx++
 		c.db.holders++
+		c.db.changed()
 	case !open && c.tx != nil && (!c.tx.over || st.verb == "ROLLBACK"):
 		c.endTx()
 		c.tx = nil

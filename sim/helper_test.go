@@ -44,6 +44,35 @@ func (f *faults) Message(m *sim.Message) sim.Passage {
 	return f.message(m)
 }
 
+// cuts are faults that say in what state the ways between nodes are, "FROM>TO".
+type cuts struct {
+	faults
+	ways  map[string]sim.Way
+	until time.Duration // afterwards all are fine
+}
+
+func (c *cuts) Way(from, to string, at time.Duration) sim.Way {
+	if at >= c.until {
+		return sim.Way{}
+	}
+	return c.ways[from+">"+to]
+}
+
+// onWay spoils one way for the first minute.
+func onWay(way string, state sim.Way) *cuts {
+	return &cuts{ways: map[string]sim.Way{way: state}, until: time.Minute}
+}
+
+// strikeAt strikes the step of that name.
+func strikeAt(name string, strike sim.Strike) *faults {
+	return &faults{step: func(s sim.Step) sim.Strike {
+		if s.Name() == name {
+			return strike
+		}
+		return sim.Strike{}
+	}}
+}
+
 // crashAt kills the process at each of the named steps and boots it a second later.
 func crashAt(names ...string) *faults {
 	return &faults{step: func(s sim.Step) sim.Strike {

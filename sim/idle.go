@@ -24,13 +24,16 @@ type loop struct {
 	interval, offset time.Duration
 	run              func(context.Context)
 	idle             *idleRun // the last run, if it did nothing but look
+	ticks            uint64   // which queued tick is valid
+	due              time.Duration
 }
 
 // idleRun is a run of a loop that only read: what it asked, and what it saw. As long
 // as nobody writes, another run differs from it only by db_now_ms().
 type idleRun struct {
 	looks []look
-	steps []Step // without time and task
+	steps []Step        // without time and task
+	until time.Duration // the last run that would do nothing, as far as was known
 }
 
 // look is a SELECT outside a transaction.
@@ -57,7 +60,42 @@ func (l *loop) next() time.Duration {
 func (l *loop) schedule(at time.Duration) {
 	w := l.p.w
 	w.seq++
-	w.ticks.push(event{at: at, name: l.p.node.Name + "/" + l.name, seq: w.seq, of: l.p, call: func() { l.tick(at) }})
+	l.ticks++
+	l.due = at
+	valid := l.ticks
+	w.ticks.push(event{at: at, name: l.p.node.Name + "/" + l.name, seq: w.seq, of: l.p, call: func() {
+		if l.ticks == valid {
+			l.tick(at)
+		}
+	}})
+}
+
+// sleep leaves out the runs up to true time at.
+func (l *loop) sleep(at time.Duration) {
+	l.p.w.asleep = append(l.p.w.asleep, l)
+	l.schedule(at + l.interval)
+}
+
+// wake takes note that the loop's next run is not left out.
+func (l *loop) wake() {
+	w := l.p.w
+	if i := slices.Index(w.asleep, l); i >= 0 {
+		w.asleep = slices.Delete(w.asleep, i, i+1)
+	}
+}
+
+// changed ends the sleep of the loops that look at the database: their next runs are
+// to see what is written now, or to wait for who has begun a transaction.
+func (d *Database) changed() {
+	d.w.asleep = slices.DeleteFunc(d.w.asleep, func(l *loop) bool {
+		if l.p.dead || !l.idle.looksAt(d) {
+			return l.p.dead
+		}
+		if next := l.next(); next < l.due {
+			l.schedule(next)
+		}
+		return true
+	})
 }
 
 // tick starts the run that is scheduled for at, or leaves out all runs from there on
@@ -67,8 +105,9 @@ func (l *loop) tick(at time.Duration) {
 	if p.dead {
 		return
 	}
+	l.wake()
 	if idle := l.idleUntil(at); idle >= at && at == p.w.now {
-		l.schedule(idle + l.interval)
+		l.sleep(idle)
 		return
 	}
 	t := p.newTask(p.unique(l.label(at)), "", nil)
@@ -93,7 +132,7 @@ func (l *loop) label(at time.Duration) string { return l.name + "@" + l.p.w.labe
 func (l *loop) idleUntil(first time.Duration) time.Duration {
 	none := first - l.interval
 	w := l.p.w
-	if l.idle == nil || !l.idle.fresh() || w.faults != nil && w.foresight == nil {
+	if l.idle == nil || w.faults != nil && w.foresight == nil {
 		return none
 	}
 	horizon := w.limit + 1
@@ -104,15 +143,32 @@ func (l *loop) idleUntil(first time.Duration) time.Duration {
 		return none
 	}
 	low, high := int64(-1), l.unarmed(first, int64((horizon-1-first)/l.interval))
-	// The furthest is tried first: mostly, nothing becomes due.
-	for try := high; low < high; try = (low + high + 1) / 2 {
+	if high >= 0 && !l.idle.fresh() {
+		if !l.idle.refresh(first) {
+			return none
+		}
+		low = 0
+	}
+	// The furthest is tried first: mostly, nothing becomes due. Then what was found the
+	// last time: mostly, what was written has changed nothing of it.
+	last := int64((l.idle.until - first) / l.interval)
+	for try := high; low < high; {
 		if l.idle.seenAt(first + time.Duration(try)*l.interval) {
 			low = try
 		} else {
 			high = try - 1
 		}
+		switch {
+		case low < last && last <= high:
+			try = last
+		case low == last:
+			try = last + 1
+		default:
+			try = (low + high + 1) / 2
+		}
 	}
-	return first + time.Duration(low)*l.interval
+	l.idle.until = first + time.Duration(low)*l.interval
+	return l.idle.until
 }
 
 // unarmed returns the number of the last of the runs 0 to last before the first one
@@ -135,9 +191,25 @@ func (l *loop) unarmed(first time.Duration, last int64) int64 {
 	return last
 }
 
+func (r *idleRun) looksAt(d *Database) bool {
+	return slices.ContainsFunc(r.looks, func(l look) bool { return l.db == d })
+}
+
 // fresh says that nobody has written since.
 func (r *idleRun) fresh() bool {
 	return !slices.ContainsFunc(r.looks, func(l look) bool { return l.version != l.db.version })
+}
+
+// refresh says whether a run scheduled for at sees the same as before, though somebody
+// has written.
+func (r *idleRun) refresh(at time.Duration) bool {
+	if !r.seenAt(at) {
+		return false
+	}
+	for i := range r.looks {
+		r.looks[i].version = r.looks[i].db.version
+	}
+	return true
 }
 
 // seenAt says whether a run scheduled for at would see the same.

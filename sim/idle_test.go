@@ -113,6 +113,64 @@ func TestBusyRunsAreNotLeftOut(t *testing.T) {
 	assert.Less(t, len(runs), 5, "an identifier of the task's own is no news to anybody")
 }
 
+// What another loop writes is seen by the next run too, whoever was asleep when it did.
+func TestIdleRunsEndWithTheWriteOfAnotherLoop(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	d, err := w.Database("due", dueSchema)
+	require.NoError(t, err)
+	var wrote, found []time.Duration
+	w.Node("a", func(p *sim.Process) {
+		db := p.OpenDB(d, sim.DBOptions{})
+		p.Every("work", 10*time.Second, func(ctx context.Context) {
+			if n := 0; db.QueryRowContext(ctx, "-- name: Look\nSELECT id FROM jobs WHERE done = 0").Scan(&n) == nil {
+				found = append(found, w.Now())
+				exec(ctx, db, "UPDATE jobs SET done = 1")
+			}
+		})
+		p.Every("write", 20*time.Minute, func(ctx context.Context) {
+			exec(ctx, db, "INSERT INTO jobs(due_ms) VALUES (0)")
+			wrote = append(wrote, w.Now())
+		})
+	})
+	w.Run(2 * time.Hour)
+	require.Len(t, wrote, 6)
+	require.Len(t, found, 6)
+	for i, at := range wrote {
+		assert.Greater(t, found[i], at)
+		assert.LessOrEqual(t, found[i]-at, 10*time.Second)
+	}
+	looks := 0
+	for _, r := range w.Trace().Records {
+		if r.Op == "Look" {
+			looks++
+		}
+	}
+	assert.Less(t, looks, 50, "the others are still left out")
+}
+
+// A run that would have to wait for another loop's transaction is not left out.
+func TestIdleRunsEndWithAnotherLoopsTransaction(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	d, err := w.Database("due", dueSchema)
+	require.NoError(t, err)
+	failed := 0
+	w.Node("a", func(p *sim.Process) {
+		db := p.OpenDB(d, sim.DBOptions{Immediate: true, BusyTimeout: time.Second})
+		p.Every("work", 10*time.Second, func(ctx context.Context) {
+			if n := 0; db.QueryRowContext(ctx, "SELECT count(*) FROM jobs").Scan(&n) != nil {
+				failed++
+			}
+		})
+		p.Every("hold", time.Hour, func(ctx context.Context) {
+			tx := begin(ctx, db)
+			defer tx.Rollback()
+			p.Clock().Sleep(ctx, time.Minute)
+		})
+	})
+	w.Run(time.Hour)
+	assert.Equal(t, 6, failed)
+}
+
 // What somebody else writes is seen by the next run.
 func TestIdleRunsEndWithTheNextWrite(t *testing.T) { eachJournal(t, idleRunsEndWithTheNextWrite) }
 

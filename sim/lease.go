@@ -176,12 +176,13 @@ func (l *Leases) notify(from *Process, key string) {
 		return
 	}
 	chosen := live[Draw(0, "route", m.Hash())%uint64(len(live))]
-	if l.w.way(l.Name, chosen.p.node.Name).Cut {
+	way := l.w.way(l.Name, chosen.p.node.Name)
+	if way.Cut {
 		l.w.lose(m, l.Name, cut(l.Name, chosen.p.node.Name))
 		return
 	}
 	for _, delay := range append([]time.Duration{0}, passage.Copies...) {
-		l.w.after(l.w.timing.Link+passage.Delay+delay, m.Exchange, func() { chosen.tell(m, key) })
+		l.w.after(l.w.timing.Link+way.Slow+passage.Delay+delay, m.Exchange, func() { chosen.tell(m, key) })
 	}
 }
 

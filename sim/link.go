@@ -3,12 +3,14 @@ package sim
 import (
 	"context"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 )
 
 // parcel is a message that waits for the next one of its way to pass.
 type parcel struct {
+	name   string
 	arrive func()
 	gone   bool
 }
@@ -20,33 +22,41 @@ func (p *parcel) deliver() {
 	}
 }
 
-// carry lets a message arrive as its passage says, and those after it that waited
+// carry lets a message arrive as its passage says, and behind it those that waited
 // for it to pass.
 func (w *World) carry(m *Message, name string, after, hold time.Duration, arrive func()) {
-	if hold == 0 {
-		w.after(after, name, func() {
-			arrive()
-			w.passed(m)
-		})
-		return
-	}
-	way := m.From + ">" + m.To
-	p := &parcel{arrive: arrive}
-	w.held[way] = append(w.held[way], p)
-	w.after(after+hold, name, p.deliver)
+	w.after(after, name, func() {
+		way := m.From + ">" + m.To
+		if hold > 0 {
+			w.hold(way, &parcel{name: name, arrive: arrive}, hold)
+			return
+		}
+		arrive()
+		if waiting := len(w.held[way]); waiting > 0 {
+			w.passed(way, waiting)
+		}
+	})
 }
 
-// passed lets what waited for the message to pass arrive.
-func (w *World) passed(m *Message) {
-	if len(w.held) == 0 {
-		return
-	}
-	way := m.From + ">" + m.To
-	waiting := w.held[way]
-	delete(w.held, way)
-	for _, p := range waiting {
+// hold keeps a message back until the next one of its way has passed, or for d.
+func (w *World) hold(way string, p *parcel, d time.Duration) {
+	w.held[way] = append(w.held[way], p)
+	w.after(d, p.name, func() {
 		p.deliver()
+		if i := slices.Index(w.held[way], p); i >= 0 {
+			w.held[way] = slices.Delete(w.held[way], i, i+1)
+			w.passed(way, i)
+		}
+	})
+}
+
+// passed lets the first n that are held on the way arrive, right behind the one that
+// has passed: at the same instant, their names would decide who is first.
+func (w *World) passed(way string, n int) {
+	for _, p := range w.held[way][:n] {
+		w.after(w.timing.Link, p.name, p.deliver)
 	}
+	w.held[way] = w.held[way][n:]
 }
 
 // way asks the faults for the state of the network from one node to another.

@@ -16,6 +16,7 @@ type statement struct {
 	script      bool   // several statements in one text
 	partial     bool   // what it did before an error may stay done
 	soils       bool   // leaves something on the connection that outlives the transaction
+	locks       bool   // a BEGIN that takes the lock at once
 	savepoint   string // of SAVEPOINT, RELEASE and ROLLBACK TO
 	hostTime    bool   // reads the clock of the machine that runs the world
 	setsTimeout bool
@@ -28,6 +29,7 @@ var (
 	tableOf       = regexp.MustCompile(`(?i)\b(?:from|into|update|table(?:\s+if\s+(?:not\s+)?exists)?)\s+(?:or\s+\w+\s+)?(?:main\.)?(?:"([^"]+)"|\x60([^\x60]+)\x60|\[([^\]]+)\]|(\w+))`)
 	pragmaOf      = regexp.MustCompile(`(?i)^pragma\s+(?:main\.)?(\w+)`)
 	pragmaTimeout = regexp.MustCompile(`(?i)^pragma\s+(?:main\.)?busy_timeout\s*[=(]\s*(\d+)`)
+	beginLocks    = regexp.MustCompile(`(?i)^begin\s+(immediate|exclusive)\b`)
 	savepointOf   = regexp.MustCompile(`(?i)^(?:savepoint|release(?:\s+savepoint)?|rollback(?:\s+transaction)?\s+to(?:\s+savepoint)?)\s+["\x60\[]?(\w+)`)
 	deleteAll     = regexp.MustCompile(`(?i)^delete\s+from\s+\S+$`)
 	writes        = regexp.MustCompile(`(?i)\b(insert|update|delete|replace|create|drop|alter)\b`)
@@ -54,6 +56,7 @@ func parseStatement(query string) *statement {
 		ms, _ := strconv.Atoi(m[1])
 		s.busyTimeout, s.setsTimeout, s.soils = time.Duration(ms)*time.Millisecond, true, false
 	}
+	s.locks = beginLocks.MatchString(text)
 	if m := savepointOf.FindStringSubmatch(text); m != nil && !s.script {
 		s.savepoint = m[1]
 	}

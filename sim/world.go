@@ -77,6 +77,7 @@ type World struct {
 	limit   time.Duration // Run goes no further than this
 	queue   eventQueue
 	ticks   eventQueue // the loops' next runs
+	asleep  []*loop    // those that have left out runs
 	seq     uint64
 	current *task
 	dying   []*Process
