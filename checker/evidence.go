@@ -38,6 +38,8 @@ type Evidence struct {
 	budget  int               // of the search for one order, in steps of the model
 	unknown bool
 
+	hands map[string]byHand // the first row of an order that a person changed
+
 	reinstate bool // the policy by which CLOSED may become PAID
 }
 
@@ -53,7 +55,7 @@ func New(trace *sim.Trace) *Evidence {
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
 		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
-		trouble: newTrouble(), deeds: newDeeds(), homes: map[string]string{}, reached: make([]int, len(probes)),
+		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e
@@ -63,6 +65,7 @@ func (e *Evidence) observe(r *sim.Record) {
 	switch {
 	case r.Change != nil:
 		e.apply(r.Change)
+		e.noteHand(r)
 		if isRow(r, "orders") && e.old == nil {
 			e.homes[r.Change.Text("order_no")] = r.Node
 		}
@@ -164,7 +167,8 @@ func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 func (e *Evidence) fail(f Failure) {
 	f.Property, f.Sentence = e.current.Name, e.current.Sentence
 	key := f.Property + " " + f.Order
-	if e.seen[key] {
+	_, byHand := e.hands[f.Order]
+	if e.seen[key] || byHand && f.Property != gapFound {
 		return
 	}
 	e.seen[key] = true

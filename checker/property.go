@@ -24,6 +24,7 @@ func Properties() []Property {
 		{"closed-is-final", "a closed order never leaves CLOSED (except by the declared reinstate policy)", observeClosedIsFinal, nil},
 		{"legal-transitions", "every status change is one that the table allows, and the row equals its log's last entry", observeLegalTransitions, endLegalTransitions},
 		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", nil, endBooksMatchChannel},
+		{gapFound, "reconciliation reports every real difference, once, and nothing else", nil, endGapFound},
 		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
 		{"no-call-in-transaction", "no task talks to the network while it holds an open transaction", observeNoCallInTransaction, nil},
 		{"close-on-time", "an unpaid order is closed between its deadline and deadline + slack, by true time", observeCloseOnTime, nil},
@@ -32,6 +33,9 @@ func Properties() []Property {
 		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", nil, endLinearizableOrders},
 	}
 }
+
+// gapFound is the one property of an order that a person has had a hand in.
+const gapFound = "gap-found"
 
 // Money is an amount in a currency's smallest unit.
 type Money struct {

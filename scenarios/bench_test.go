@@ -18,7 +18,12 @@ const benchSeeds = 20
 func BenchmarkSweep(b *testing.B) {
 	profile, err := faults.ProfileNamed("storm")
 	require.NoError(b, err)
-	arena := sim.NewArena()
+	for _, j := range []sim.Journal{sim.MemDB, sim.WAL} {
+		b.Run(j.String(), func(b *testing.B) { benchmarkSweep(b, profile, j.NewArena()) })
+	}
+}
+
+func benchmarkSweep(b *testing.B, profile faults.Profile, arena *sim.Arena) {
 	defer arena.Close()
 	steps, seed := 0, uint64(0)
 	for b.Loop() {
@@ -43,7 +48,12 @@ func report(b *testing.B, took time.Duration, steps int) {
 func BenchmarkAgainstBareSQL(b *testing.B) {
 	profile, err := faults.ProfileNamed("storm")
 	require.NoError(b, err)
-	arena := sim.NewArena()
+	for _, j := range []sim.Journal{sim.MemDB, sim.WAL} {
+		b.Run(j.String(), func(b *testing.B) { benchmarkAgainstBareSQL(b, profile, j.NewArena()) })
+	}
+}
+
+func benchmarkAgainstBareSQL(b *testing.B, profile faults.Profile, arena *sim.Arena) {
 	defer arena.Close()
 	var players []*sim.Player
 	for seed := range uint64(benchSeeds) {

@@ -3,7 +3,8 @@
 //
 // [Run] is the procedure: set-up, storm, heal, settle, check. A [Case] is what a
 // run is made of; a seed draws one, or an [Incident] is one. [Sweep] runs many seeds
-// side by side, [Batch] many incidents.
+// side by side, [Batch] many incidents; [CrashEnumeration] runs one incident with a
+// crash at each of its steps.
 //
 // # Incident files
 //

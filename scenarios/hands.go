@@ -180,8 +180,8 @@ func (h *hands) editRow(p faults.Perturbation, fired func()) {
 	h.w.byHand(p.From, parts[0], query, parts[2], fired)
 }
 
-// handPatience is how long an operator waits for a lock before trying again.
-const handPatience = 50 * time.Millisecond
+// handPatience is how long an operator waits before looking again.
+const handPatience = 5 * time.Second
 
 // byHand changes a database at a time, or as soon after as no lock is in the way and
 // there is something to change.
@@ -189,12 +189,11 @@ func (w *world) byHand(at time.Duration, database, query, order string, fired fu
 	w.At(at, "operator", func() {
 		before := len(w.Trace().Records)
 		err := w.database(database).Exec(query, order)
-		changed := len(w.Trace().Records) > before
-		if changed {
+		if err == nil && len(w.Trace().Records) > before {
 			fired()
 			return
 		}
-		if again := w.Now() + handPatience; err != nil && again < horizon {
+		if again := w.Now() + handPatience; again < horizon {
 			w.byHand(again, database, query, order, fired)
 		}
 	})
@@ -233,21 +232,22 @@ func (w *world) database(name string) *sim.Database {
 
 // targets are what there is in the world of a workload for faults to strike.
 func (c *Case) targets() faults.Targets {
+	channels := c.Workload.channels()
 	t := faults.Targets{
-		Nodes:     append([]string{"shop-1", "shop-2", "stock"}, channelNames...),
-		Databases: append([]string{"shop", "stock"}, channelNames...),
+		Nodes:     append([]string{"shop-1", "shop-2", "stock"}, channels...),
+		Databases: append([]string{"shop", "stock"}, channels...),
 	}
 	for _, shop := range []string{"shop-1", "shop-2"} {
-		for _, other := range append([]string{"stock", "broker", "leases"}, channelNames...) {
+		for _, other := range append([]string{"stock", "broker", "leases"}, channels...) {
 			t.Ways = append(t.Ways, [2]string{shop, other})
 		}
 	}
 	for _, name := range c.Workload.names() {
 		order := c.Workload.Orders[name]
-		t.Trades = append(t.Trades, order.Channel+"/"+name+"-1", other(order.Channel)+"/"+name+"-2")
+		t.Trades = append(t.Trades, order.Channel+"/"+name+"-1", other(channels, order.Channel)+"/"+name+"-2")
 		t.Rows = append(t.Rows, "shop/payment_records/"+name)
 	}
-	for _, name := range channelNames {
+	for _, name := range channels {
 		t.Days = append(t.Days, name+"/"+cmp.Or(c.Start, usualStart).In(personality(name).Zone).Format(time.DateOnly))
 	}
 	return t

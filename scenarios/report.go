@@ -163,8 +163,8 @@ func (c *Case) commands() []string {
 	const replay = "go run ./cmd/tillstorm replay "
 	if c.File == "" {
 		return []string{
-			fmt.Sprintf(replay+"--seed %d --profile %s", c.Seed, c.Profile.Name),
-			fmt.Sprintf("go test ./scenarios -run '^TestSweep$' -seed %d -profile %s", c.Seed, c.Profile.Name),
+			fmt.Sprintf(replay+"--seed %d --profile %s", c.Seed, c.Profile.Name) + c.flags("--"),
+			fmt.Sprintf("go test ./scenarios -run '^TestSweep$' -seed %d -profile %s", c.Seed, c.Profile.Name) + c.flags("-"),
 		}
 	}
 	line := replay + quoteForShell(c.File)
@@ -175,6 +175,17 @@ func (c *Case) commands() []string {
 		line += " --fault " + quoteForShell(p.String())
 	}
 	return []string{line}
+}
+
+// flags are what a command needs besides to run a drawn case as it was.
+func (c *Case) flags(dash string) (text string) {
+	if s := c.Profile.Strategy.Name; s != "" {
+		text += " " + dash + "strategy " + s
+	}
+	if c.Journal != sim.MemDB {
+		text += " " + dash + "journal " + c.Journal.String()
+	}
+	return text
 }
 
 // quoteForShell makes one word of a text, for a POSIX shell.

@@ -39,6 +39,8 @@ type Case struct {
 	PayWindow time.Duration
 	// Stock is what the stock service begins with, by SKU, where that is not the usual.
 	Stock map[string]int64
+	// Journal is how the databases lock.
+	Journal sim.Journal
 	// Profile is what faults are drawn from, with the seed. It is ignored if there
 	// is a plan.
 	Profile faults.Profile
@@ -50,7 +52,8 @@ type Case struct {
 	// Vary draws the network's latencies from the seed, beside the plan.
 	Vary bool
 
-	tape *sim.Tape // for the benchmark: keeps the run's SQL
+	tape   *sim.Tape // for the benchmark: keeps the run's SQL
+	survey *survey   // for the crash enumeration: keeps the names of the run's steps
 }
 
 // defaultOrders is the number of orders in a run that is drawn from a seed.
@@ -58,7 +61,7 @@ const defaultOrders = 12
 
 // Draw returns the case of a seed under a profile.
 func Draw(seed uint64, profile faults.Profile) Case {
-	return Case{Seed: seed, Workload: drawWorkload(seed, defaultOrders), Policy: drawPolicy(seed), Profile: profile}
+	return Case{Seed: seed, Start: drawStart(seed), Workload: drawWorkload(seed, defaultOrders), Policy: drawPolicy(seed), Profile: profile}
 }
 
 // Result is what became of a run.
@@ -81,12 +84,13 @@ type Result struct {
 // then. No run ends before its last operation.
 const horizon = 20 * time.Minute
 
-// A run settles until nothing is pending, and at least until the bill of its day has
-// been compared; at most until every resend schedule of a channel has passed.
-const (
-	settleLeast = 26 * time.Hour
-	settleLimit = 60*time.Hour - settleLeast
-)
+// settleLimit is how long a run may take to come to rest after the storm: the longest
+// resend schedule of a channel, and more.
+const settleLimit = 60 * time.Hour
+
+// billTakes is how long after the end of a day its bill has been compared, even if it
+// was late.
+const billTakes = 18 * time.Hour
 
 // injector is what a run needs of its faults.
 type injector interface {
@@ -110,6 +114,10 @@ func Run(c Case, arena *sim.Arena, running ...func(*sim.World)) (*Result, error)
 	for _, f := range running {
 		f(w.World)
 	}
+	if c.survey != nil {
+		c.survey.begin(w)
+		defer c.survey.end()
+	}
 	w.World.Run(max(horizon, c.Workload.end())) // the storm; injectors stop by themselves at the horizon
 	w.settle()
 	if w.failed != nil {
@@ -123,7 +131,10 @@ func (c *Case) injector() injector {
 		return c.storm(c.Profile)
 	}
 	script := faults.NewScript(slices.Concat(c.Plan, c.Added))
-	if c.Vary {
+	switch {
+	case c.survey != nil:
+		return surveyed{script, c.survey}
+	case c.Vary:
 		return jitter{script, c.storm(latencies)}
 	}
 	return script
@@ -163,12 +174,26 @@ func (j jitter) Fired() []faults.Firing {
 // planned is an injector that knows what it has yet to do.
 type planned interface{ Unreached() faults.Plan }
 
-// settle lets the healed world run until nothing is pending, and what is under way
-// then arrive.
+// settle lets the healed world run until nothing is pending and the bills of its days
+// have been compared, and what is under way then arrive.
 func (w *world) settle() {
-	w.World.Run(w.Now() + settleLeast)
-	w.RunUntil(w.Now()+settleLimit, w.evidence.Settled)
+	end := w.Now()
+	w.World.Run(w.billsCompared())
+	w.RunUntil(max(w.Now(), end+settleLimit), w.evidence.Settled)
 	w.World.Run(w.Now() + time.Minute)
+}
+
+// billsCompared is when the bill of the day that it is now has been compared with our
+// books, on all channels.
+func (w *world) billsCompared() time.Duration {
+	var last time.Duration
+	began := w.Trace().Start
+	for _, name := range w.channels {
+		now := began.Add(w.Now()).In(personality(name).Zone)
+		end := time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, now.Location())
+		last = max(last, end.Sub(began)+billTakes)
+	}
+	return last
 }
 
 func (w *world) judge(c Case, inject injector) *Result {

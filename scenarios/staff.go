@@ -16,7 +16,7 @@ const decideEvery = time.Hour
 // bootStaff starts the people of a channel who bring a refund that is ABNORMAL to its
 // buyer. They are no part of the system, and nothing happens to them.
 func (w *world) bootStaff(p *sim.Process) {
-	for _, name := range channelNames {
+	for _, name := range w.channels {
 		db := p.OpenDB(w.ledgers[name], sim.DBOptions{})
 		p.Every("decide-"+name, decideEvery, func(ctx context.Context) {
 			rows, err := db.QueryContext(ctx, "SELECT refund_no FROM refunds WHERE state = 'ABNORMAL' ORDER BY refund_no")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tillstorm/tillstorm/checker"
 	"github.com/tillstorm/tillstorm/faults"
+	"github.com/tillstorm/tillstorm/sim"
 )
 
 // Seeds is an inclusive range of seeds.
@@ -64,6 +65,7 @@ func ParseShard(text string) (Shard, error) {
 type Sweep struct {
 	Seeds   Seeds
 	Profile faults.Profile
+	Journal sim.Journal // how the databases lock
 	Shard   Shard
 	Workers int           // worlds at once; by default one for each processor
 	For     time.Duration // stop taking new seeds after this; zero runs them all
@@ -73,6 +75,18 @@ type Sweep struct {
 
 	adjust func(*Case) // changes each case, for tests of one policy
 	enough int         // for tests; enoughSeeds if zero
+}
+
+// Title tells what is swept: "seeds 1-500, profile storm".
+func (s Sweep) Title() string {
+	title := fmt.Sprintf("seeds %s, profile %s", s.Seeds, s.Profile.Name)
+	if s.Profile.Strategy.Name != "" {
+		title += ", strategy " + s.Profile.Strategy.Name
+	}
+	if s.Journal != sim.MemDB {
+		title += " over " + s.Journal.String()
+	}
+	return title
 }
 
 // Count returns how many seeds the sweep runs, unless it is cut short.
@@ -93,25 +107,61 @@ func (s Sweep) Check() error {
 
 // Report is what became of a sweep. Its JSON is the contract with CI.
 type Report struct {
-	Seeds            int            `json:"seeds"`
-	Passed           int            `json:"passed"`
-	Broken           int            `json:"broken"`
-	Unknown          int            `json:"unknown"`
-	Stale            int            `json:"stale"`
-	Nondeterministic int            `json:"nondeterministic"`
-	Failures         []SeedFailure  `json:"failures"`
-	Steps            int            `json:"steps"`
-	Statements       int            `json:"statements"`
-	SimNs            int64          `json:"sim_ns"`
-	WallNs           int64          `json:"wall_ns"`
-	TraceHash        string         `json:"trace_hash"` // of all seeds, in their order
-	FaultsFired      map[string]int `json:"faults_fired"`
-	Probes           map[string]int `json:"probes"`
-	Operations       map[string]int `json:"operations"`
-	Unreached        []string       `json:"unreached"`
-	Coverage         *Coverage      `json:"coverage,omitempty"`
+	Seeds int `json:"seeds"`
+	Verdicts
+	Failures    []SeedFailure  `json:"failures"`
+	Steps       int            `json:"steps"`
+	Statements  int            `json:"statements"`
+	SimNs       int64          `json:"sim_ns"`
+	WallNs      int64          `json:"wall_ns"`
+	TraceHash   string         `json:"trace_hash"` // of all seeds, in their order
+	FaultsFired map[string]int `json:"faults_fired"`
+	Probes      map[string]int `json:"probes"`
+	Operations  map[string]int `json:"operations"`
+	Unreached   []string       `json:"unreached"`
+	Coverage    *Coverage      `json:"coverage,omitempty"`
 
 	proves bool // there were enough seeds, so that whatever is unreached counts
+}
+
+// Verdicts counts what many runs came to.
+type Verdicts struct {
+	Passed           int `json:"passed"`
+	Broken           int `json:"broken"`
+	Unknown          int `json:"unknown"`
+	Stale            int `json:"stale"`
+	Nondeterministic int `json:"nondeterministic"`
+}
+
+func (v *Verdicts) count(one Verdict) {
+	switch one {
+	case Pass:
+		v.Passed++
+	case Broken:
+		v.Broken++
+	case Unknown:
+		v.Unknown++
+	case Stale:
+		v.Stale++
+	case Nondeterministic:
+		v.Nondeterministic++
+	}
+}
+
+// Verdict returns the worst that came up: a difference between two runs of a case
+// stops everything else.
+func (v *Verdicts) Verdict() Verdict {
+	switch {
+	case v.Nondeterministic > 0:
+		return Nondeterministic
+	case v.Broken > 0:
+		return Broken
+	case v.Unknown > 0:
+		return Unknown
+	case v.Stale > 0:
+		return Stale
+	}
+	return Pass
 }
 
 // SeedFailure is a seed that did not pass.
@@ -160,6 +210,7 @@ func (s Sweep) jobs(ctx context.Context, cover *Coverage) iter.Seq[job] {
 	return func(yield func(job) bool) {
 		for n := 0; n < s.Count() && ctx.Err() == nil; n++ {
 			c := Draw(first+uint64(n)*step, s.Profile)
+			c.Journal = s.Journal
 			if s.adjust != nil {
 				s.adjust(&c)
 			}
@@ -179,26 +230,15 @@ func newReport(outcomes []outcome, began time.Time) *Report {
 	hash := fnv.New64a()
 	for _, o := range outcomes {
 		fmt.Fprintf(hash, "%d %016x\n", o.result.Case.Seed, o.result.TraceHash)
-		r.count(o)
+		r.add(o)
 	}
 	r.TraceHash = fmt.Sprintf("%016x", hash.Sum64())
 	r.WallNs = time.Since(began).Nanoseconds()
 	return r
 }
 
-func (r *Report) count(o outcome) {
-	switch o.verdict {
-	case Pass:
-		r.Passed++
-	case Broken:
-		r.Broken++
-	case Unknown:
-		r.Unknown++
-	case Stale:
-		r.Stale++
-	case Nondeterministic:
-		r.Nondeterministic++
-	}
+func (r *Report) add(o outcome) {
+	r.count(o.verdict)
 	r.Failures = append(r.Failures, o.failures...)
 	r.Steps += o.result.Steps
 	r.Statements += o.result.Statements
@@ -217,20 +257,12 @@ func (r *Report) count(o outcome) {
 	}
 }
 
-// Verdict returns the worst that came up: a difference between two runs of a seed
-// stops everything else.
+// Verdict returns the worst that came up.
 func (r *Report) Verdict() Verdict {
-	switch {
-	case r.Nondeterministic > 0:
-		return Nondeterministic
-	case r.Broken > 0:
-		return Broken
-	case r.Unknown > 0:
-		return Unknown
-	case r.Stale > 0 || r.IsVacuous():
-		return Stale
+	if v := r.Verdicts.Verdict(); v != Pass || !r.IsVacuous() {
+		return v
 	}
-	return Pass
+	return Stale
 }
 
 // enoughSeeds is how many seeds must come to everything. What must be reached is so

@@ -19,9 +19,15 @@ var (
 	seedFlag    = flag.String("seed", "", "the one seed that TestSweep runs")
 	seedsFlag   = flag.String("seeds", "1-60", "the seeds that TestSweep runs, A-B")
 	profileFlag = flag.String("profile", "storm", "the profile that TestSweep runs under")
+	strategy    = flag.String("strategy", "", "the strategy by which TestSweep varies its runs; by default each seed draws one")
+	journalFlag sim.Journal
 
 	policySeedsFlag = flag.String("policy-seeds", "1-15", "the seeds for each policy of TestSweepWithoutWhatNothingMayDependOn")
 )
+
+func init() {
+	flag.TextVar(&journalFlag, "journal", sim.MemDB, "how the databases of TestSweep lock: memdb or wal")
+}
 
 // TestSweep runs the seeds of -seed, -seeds or TILLSTORM_SEED. A failure tells
 // what happened to the money.
@@ -37,7 +43,11 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, err, from)
 	profile, err := faults.ProfileNamed(*profileFlag)
 	require.NoError(t, err, "-profile")
-	report, err := Sweep{Seeds: seeds, Profile: profile}.Run(t.Context())
+	if *strategy != "" {
+		profile.Strategy, err = faults.StrategyNamed(*strategy)
+		require.NoError(t, err, "-strategy")
+	}
+	report, err := Sweep{Seeds: seeds, Profile: profile, Journal: journalFlag}.Run(t.Context())
 	require.NoError(t, err)
 	told := map[string]bool{}
 	for _, f := range report.Failures {
@@ -96,6 +106,31 @@ func TestSweepHashDependsOnSeedsAlone(t *testing.T) {
 	assert.Equal(t, hash, sweep(1, 3))
 	assert.Equal(t, hash, sweep(2, 1))
 	assert.Equal(t, hash, sweep(2, 2))
+}
+
+// Over WAL files a sweep is as deterministic, and another one: its readers wait for
+// nobody.
+func TestSweepOverWAL(t *testing.T) {
+	sweep := func(j sim.Journal, workers int) string {
+		report, err := Sweep{Seeds: Seeds{1, 10}, Profile: storm(t), Journal: j, Workers: workers}.Run(t.Context())
+		require.NoError(t, err)
+		for _, f := range report.Failures {
+			t.Errorf("%s", f.Text)
+		}
+		return report.TraceHash
+	}
+	hash := sweep(sim.WAL, 1)
+	assert.Equal(t, hash, sweep(sim.WAL, 3))
+	assert.NotEqual(t, hash, sweep(sim.MemDB, 2))
+}
+
+func TestFailuresNameWhatTheyRanUnder(t *testing.T) {
+	r := &Result{Case: Case{Seed: 9, Profile: storm(t)}, Verdict: Unknown}
+	assert.NotContains(t, explainAll(r)[0].Text, "journal")
+	r.Case.Journal, r.Case.Profile.Strategy = sim.WAL, faults.Strategies()[0]
+	told := explainAll(r)[0]
+	assert.Equal(t, "go run ./cmd/tillstorm replay --seed 9 --profile storm --strategy random --journal wal", told.Repro)
+	assert.Contains(t, told.Text, "-seed 9 -profile storm -strategy random -journal wal\n")
 }
 
 // The storm that a seed draws is a plan: replayed without being drawn, it gives the

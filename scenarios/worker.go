@@ -85,19 +85,34 @@ func runAll(workers int, jobs iter.Seq[job], progress func(done, failed int)) ([
 	return outcomes, errors.Join(errs...)
 }
 
-// worker runs one case after the other in one arena.
+// worker runs one case after the other.
 type worker struct {
-	arena *sim.Arena
-	watch *watchdog
+	arenas map[sim.Journal]*sim.Arena
+	watch  *watchdog
 }
 
-func newWorker() *worker { return &worker{arena: sim.NewArena(), watch: startWatchdog()} }
+func newWorker() *worker {
+	return &worker{arenas: map[sim.Journal]*sim.Arena{}, watch: startWatchdog()}
+}
 
-func (w *worker) close() { w.watch.stop(); w.arena.Close() }
+func (w *worker) close() {
+	w.watch.stop()
+	for _, a := range w.arenas { // order-free: each is closed
+		a.Close()
+	}
+}
+
+// arena returns the worker's arena for databases of that kind.
+func (w *worker) arena(j sim.Journal) *sim.Arena {
+	if w.arenas[j] == nil {
+		w.arenas[j] = j.NewArena()
+	}
+	return w.arenas[j]
+}
 
 func (w *worker) run(j job) (outcome, error) {
 	w.watch.name(j.c.commands()[0])
-	r, err := Run(j.c, w.arena, w.watch.observe)
+	r, err := Run(j.c, w.arena(j.c.Journal), w.watch.observe)
 	if err != nil {
 		return outcome{}, fmt.Errorf("%s: %w", j.c.Title(), err)
 	}
@@ -123,7 +138,7 @@ func (w *worker) run(j job) (outcome, error) {
 // Recheck runs a case again, in an arena of its own, and tells the first record in
 // which its trace differs from the first run's, "" if none does.
 func Recheck(first *Result, running ...func(*sim.World)) (difference string, err error) {
-	fresh := sim.NewArena()
+	fresh := first.Case.Journal.NewArena()
 	defer fresh.Close()
 	again, err := Run(first.Case, fresh, running...)
 	if err != nil {

@@ -51,6 +51,27 @@ type Workload struct {
 	Operations []Operation       // in the order of time
 }
 
+// channels returns the channels that there are for the workload: those that it names,
+// and at least two.
+func (w *Workload) channels() []string {
+	named := map[string]bool{}
+	for _, order := range w.Orders { // order-free: a set
+		named[order.Channel] = true
+	}
+	for _, op := range w.Operations {
+		named[op.Channel] = true
+	}
+	used := func() []string {
+		return slices.DeleteFunc(slices.Clone(channelNames), func(name string) bool { return !named[name] })
+	}
+	for _, name := range usualChannels {
+		if len(used()) < len(usualChannels) {
+			named[name] = true
+		}
+	}
+	return used()
+}
+
 // names returns the orders' numbers, in a fixed order.
 func (w *Workload) names() []string { return slices.Sorted(maps.Keys(w.Orders)) }
 
@@ -73,27 +94,35 @@ func (w *Workload) end() time.Duration {
 // when the payment falls: soon, around the order's deadline, or anywhere.
 func drawWorkload(seed uint64, orders int) Workload {
 	w := Workload{Orders: map[string]*Order{}}
+	channels := drawChannels(seed)
 	for i := range orders {
 		name := orderName(i)
 		r := sim.Rand(seed, "workload", name)
-		order := &Order{Cents: 100 + r.Int64N(99_900), Channel: channelNames[r.IntN(len(channelNames))]}
+		order := &Order{Cents: 100 + r.Int64N(99_900), Channel: channels[r.IntN(len(channels))]}
 		if r.IntN(3) > 0 {
 			order.SKU, order.Quantity = fmt.Sprint("S", 1+r.IntN(3)), 1
 		}
 		w.Orders[name] = order
-		w.drawOrder(name, order, r)
+		w.drawOrder(name, order, other(channels, order.Channel), r)
 	}
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(a.At, b.At) })
 	return w
 }
 
-func (w *Workload) drawOrder(name string, order *Order, r *rand.Rand) {
+// drawChannels draws the two channels of a run.
+func drawChannels(seed uint64) []string {
+	pairs := [][]string{usualChannels, usualChannels, {"wechat", "stripe"}, {"alipay", "stripe"}}
+	return pairs[sim.Draw(seed, "channels", 0)%uint64(len(pairs))]
+}
+
+// drawOrder draws what happens to an order; second is the channel of a second attempt.
+func (w *Workload) drawOrder(name string, order *Order, second string, r *rand.Rand) {
 	created := within(r, 0, 2*time.Minute)
 	w.add(Operation{At: created, Verb: Creates, Order: name})
 	if r.IntN(3) == 0 { // a second click, or a client that did not wait for the answer
 		w.add(Operation{At: created + within(r, 0, 3*time.Second), Verb: Creates, Order: name})
 	}
-	paid := w.drawPayment(name, order, created, r)
+	paid := w.drawPayment(name, order, second, created, r)
 	if r.IntN(5) == 0 {
 		w.add(Operation{At: paid + within(r, -time.Second, 1500*time.Millisecond), Verb: Cancels, Order: name})
 	}
@@ -112,7 +141,7 @@ func (w *Workload) drawOrder(name string, order *Order, r *rand.Rand) {
 
 // drawPayment draws when the order is paid, if at all, and sometimes a second
 // payment on another channel. It returns the time of the first.
-func (w *Workload) drawPayment(name string, order *Order, created time.Duration, r *rand.Rand) time.Duration {
+func (w *Workload) drawPayment(name string, order *Order, otherChannel string, created time.Duration, r *rand.Rand) time.Duration {
 	paid := created + within(r, 200*time.Millisecond, time.Minute)
 	pay := Operation{Verb: Pays, Order: name, Channel: order.Channel, Attempt: 1}
 	switch r.IntN(6) {
@@ -132,7 +161,7 @@ func (w *Workload) drawPayment(name string, order *Order, created time.Duration,
 		w.add(pay)
 	}
 	if r.IntN(4) == 0 {
-		second := Operation{At: paid + within(r, -10*time.Second, 10*time.Second), Verb: Attempts, Order: name, Channel: other(order.Channel)}
+		second := Operation{At: paid + within(r, -10*time.Second, 10*time.Second), Verb: Attempts, Order: name, Channel: otherChannel}
 		w.add(second)
 		second.At, second.Verb, second.Attempt = second.At+within(r, 0, 5*time.Second), Pays, 2
 		w.add(second)
@@ -152,10 +181,10 @@ func within(r *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from))).Round(time.Microsecond)
 }
 
-// other returns a channel that is not this one.
-func other(channel string) string {
-	i := slices.Index(channelNames, channel)
-	return channelNames[(i+1)%len(channelNames)]
+// other returns the channel that comes after this one.
+func other(channels []string, channel string) string {
+	i := slices.Index(channels, channel)
+	return channels[(i+1)%len(channels)]
 }
 
 // orderName returns A, B, ... Z, A1, B1, ...

@@ -32,14 +32,20 @@ const (
 	signingKey = "a shared key of the simulated world"
 )
 
-// channelNames are the channels of a world, each of a personality of its own. They
-// are also the names of their nodes and of their ledgers.
-var channelNames = []string{"wechat", "alipay"}
+// channelNames are the channels that a world may have, each of a personality of its
+// own. They are also the names of their nodes and of their ledgers.
+var (
+	channelNames  = []string{"wechat", "alipay", "stripe"}
+	usualChannels = channelNames[:2]
+)
 
 // personality returns how a channel behaves.
 func personality(name string) channel.Personality {
-	if name == "alipay" {
+	switch name {
+	case "alipay":
 		return channel.AlipayLike()
+	case "stripe":
+		return channel.StripeLike()
 	}
 	return channel.WechatLike()
 }
@@ -50,6 +56,7 @@ type world struct {
 	evidence *checker.Evidence
 	policy   Policy
 	window   time.Duration
+	channels []string
 	orders   *sim.Database
 	stock    *sim.Database
 	ledgers  map[string]*sim.Database
@@ -63,6 +70,7 @@ type world struct {
 func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	start := cmp.Or(c.Start, usualStart)
 	w := &world{World: sim.New(sim.Config{Start: start, Arena: arena, Faults: f, Tape: c.tape, Naming: naming(c.Workload)})}
+	w.channels = c.Workload.channels()
 	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
 	w.evidence = checker.New(w.Trace())
 	if c.Policy.LateSuccess == system.LateReinstate {
@@ -74,7 +82,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	}
 	w.broker, w.leases = w.Broker("broker"), w.Leases("leases")
 	w.broker.LoseAll, w.leases.GrantAll = c.Policy.MessagesLost, c.Policy.LeasesGrantAll
-	for _, name := range channelNames {
+	for _, name := range w.channels {
 		w.Node(name, w.bootChannel)
 	}
 	w.Node("stock", w.bootStock)
@@ -94,8 +102,8 @@ func (w *world) openDatabases(stock map[string]int64) error {
 	w.orders = open("shop", sim.Schema{Name: "shop", Build: system.Migrate})
 	w.stock = open("stock", stockSchema(stock))
 	w.ledgers = map[string]*sim.Database{}
-	for _, name := range channelNames {
-		w.ledgers[name] = open(name, sim.Schema{Name: name, Build: channel.Migrate})
+	for _, name := range w.channels {
+		w.ledgers[name] = open(name, sim.Schema{Name: "ledger", Build: channel.Migrate})
 	}
 	return errors.Join(errs...)
 }
@@ -137,7 +145,7 @@ func (w *world) bootShop(p *sim.Process) {
 		MerchantID: merchant, SigningKey: []byte(signingKey), PayWindow: w.window,
 		ClosePolicy: w.policy.Close, LateSuccess: w.policy.LateSuccess, CloseBy: w.policy.CloseBy,
 	}
-	for _, name := range channelNames {
+	for _, name := range w.channels {
 		how := personality(name)
 		config.Channels = append(config.Channels, system.ChannelConfig{Name: name, URL: "http://" + name, Zone: how.Zone, AckBody: how.AckBody})
 	}
@@ -190,6 +198,20 @@ type Policy struct {
 	MessagesLost bool
 	// LeasesGrantAll makes the lease service grant everything to everyone.
 	LeasesGrantAll bool
+}
+
+// drawStart draws when a run begins: mostly in the afternoon, else so that a day of
+// some channel, a month or a year ends meanwhile, or winter time in New York.
+func drawStart(seed uint64) time.Time {
+	starts := []time.Time{
+		usualStart, usualStart, usualStart,
+		time.Date(2026, 3, 2, 23, 52, 0, 0, zone),   // Shanghai's midnight
+		time.Date(2026, 3, 3, 7, 50, 0, 0, zone),    // UTC's
+		time.Date(2026, 3, 8, 14, 50, 0, 0, zone),   // 02:00 in New York, where summer time begins
+		time.Date(2026, 12, 31, 23, 45, 0, 0, zone), // the year's
+		time.Date(2027, 2, 28, 23, 55, 0, 0, zone),  // a short month's
+	}
+	return starts[sim.Draw(seed, "start", 0)%uint64(len(starts))]
 }
 
 // drawPolicy draws a policy: mostly the default, sometimes each way to close alone

@@ -17,6 +17,8 @@ import (
 // reset, so that a used arena and a new one give the same trace. One goroutine uses
 // it at a time. It must be closed.
 type Arena struct {
+	journal    Journal
+	folder     *folder // of the files, nil until there is one
 	slots      []*slot
 	images     map[string]*slot
 	statements map[string]*statement
@@ -25,12 +27,10 @@ type Arena struct {
 	opened     int // databases made, for their names
 }
 
-// NewArena returns an empty arena.
-func NewArena() *Arena {
-	return &Arena{images: map[string]*slot{}, statements: map[string]*statement{}}
-}
+// NewArena returns an empty arena whose databases are in memory, see [MemDB].
+func NewArena() *Arena { return MemDB.NewArena() }
 
-// Close closes the connections and ends the coroutines.
+// Close closes the connections, removes the files and ends the coroutines.
 func (a *Arena) Close() {
 	for _, s := range a.slots {
 		s.closeAll()
@@ -38,10 +38,13 @@ func (a *Arena) Close() {
 	for _, s := range a.images { // order-free: each is closed
 		s.closeAll()
 	}
+	if a.folder != nil {
+		a.folder.remove()
+	}
 	for _, c := range a.coroutines {
 		c.stop()
 	}
-	a.slots, a.images, a.coroutines = nil, nil, nil
+	a.slots, a.images, a.coroutines, a.folder = nil, nil, nil, nil
 }
 
 func (a *Arena) takeCoroutine() *coroutine {
@@ -142,10 +145,11 @@ func (a *Arena) takeSlot(schema Schema) (*slot, error) {
 	return s, s.restore(img)
 }
 
-// slot is one SQLite database in memory, with its raw connections. The anchor
-// keeps the database alive and is the kernel's own eye on it.
+// slot is one SQLite database, with its raw connections. The anchor keeps the
+// database alive and is the kernel's own eye on it.
 type slot struct {
 	dsn    string
+	wal    bool
 	schema string
 	taken  bool
 	anchor *rawConn
@@ -154,12 +158,11 @@ type slot struct {
 }
 
 func (a *Arena) newSlot() (*slot, error) {
-	a.opened++
-	s := &slot{now: func() int64 { return 0 }}
-	// The arena's address makes the name unique in this process. SQLite's memdb
-	// gives several connections one database in memory, with real locking.
-	s.dsn = fmt.Sprintf("file:/tillstorm-%p-%d?vfs=memdb&_busy_timeout=0&_stmt_cache_size=128", a, a.opened)
-	var err error
+	dsn, err := a.dsn()
+	if err != nil {
+		return nil, err
+	}
+	s := &slot{dsn: dsn, wal: a.journal == WAL, now: func() int64 { return 0 }}
 	s.anchor, err = s.open()
 	return s, err
 }
@@ -173,11 +176,11 @@ type rawConn struct {
 }
 
 func (s *slot) open() (*rawConn, error) {
-	c, err := (&sqlite3.SQLiteDriver{}).Open(s.dsn)
+	c, err := s.openBare()
 	if err != nil {
 		return nil, err
 	}
-	raw := &rawConn{SQLiteConn: c.(*sqlite3.SQLiteConn)}
+	raw := &rawConn{SQLiteConn: c}
 	if err := s.prepare(raw); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
@@ -190,10 +193,26 @@ func (s *slot) open() (*rawConn, error) {
 	return raw, nil
 }
 
+// openBare opens a connection with the kernel's settings and without its hooks.
+func (s *slot) openBare() (*sqlite3.SQLiteConn, error) {
+	c, err := (&sqlite3.SQLiteDriver{}).Open(s.dsn)
+	if err != nil {
+		return nil, err
+	}
+	bare := c.(*sqlite3.SQLiteConn)
+	err = errors.Join(
+		bare.RegisterFunc("db_now_ms", func() int64 { return s.now() }, false),
+		(&rawConn{SQLiteConn: bare}).exec(checkpoints))
+	if err != nil {
+		return nil, errors.Join(err, bare.Close())
+	}
+	return bare, nil
+}
+
 // prepare makes a new connection one of the kernel's. Functions whose answer would
 // differ between two runs fail.
 func (s *slot) prepare(raw *rawConn) error {
-	err := raw.RegisterFunc("db_now_ms", func() int64 { return s.now() }, false)
+	var err error
 	for _, name := range []string{"random", "randomblob", "total_changes"} {
 		refuse := func(...any) (any, error) { return nil, fmt.Errorf("sim: %s() in SQL differs from run to run", name) }
 		err = errors.Join(err, raw.RegisterFunc(name, refuse, false))
@@ -242,7 +261,11 @@ func (s *slot) restore(img *slot) error {
 	if err == nil && !done {
 		err = errors.New("a connection still holds a lock")
 	}
-	if err := errors.Join(err, b.Finish()); err != nil {
+	err = errors.Join(err, b.Finish())
+	if err == nil && s.wal {
+		err = s.emptyLog()
+	}
+	if err != nil {
 		return fmt.Errorf("resetting a database: %w", err)
 	}
 	return nil

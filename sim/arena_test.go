@@ -17,8 +17,8 @@ import (
 )
 
 // play is a world that looks at everything a connection could remember.
-func play(t *testing.T, arena *sim.Arena) (hash uint64, text string) {
-	w := newWorld(t, sim.Config{Arena: arena, Faults: crashAt("n/boot#2/GiveB:after")})
+func play(t *testing.T, j sim.Journal, arena *sim.Arena) (hash uint64, text string) {
+	w := newWorld(t, sim.Config{Journal: j, Arena: arena, Faults: crashAt("n/boot#2/GiveB:after")})
 	d, other := w.bank("bank"), w.bank("other")
 	w.Node("n", func(p *sim.Process) {
 		for _, d := range []*sim.Database{d, other} {
@@ -75,7 +75,7 @@ func spoil(t *testing.T, arena *sim.Arena) {
 			for _, conn := range []*sql.Conn{must(db.Conn(background)), must(db.Conn(background)), must(db.Conn(background))} {
 				for _, s := range []string{
 					"INSERT INTO transfers(key, cents) VALUES ('x' || (SELECT count(*) FROM transfers), 1)", "PRAGMA foreign_keys = ON",
-					"PRAGMA user_version = 7", "PRAGMA cache_size = 77", "CREATE TEMP TABLE accounts (x)",
+					"PRAGMA user_version = 7", "PRAGMA cache_size = 77", "PRAGMA journal_mode = DELETE", "PRAGMA wal_autocheckpoint = 3", "CREATE TEMP TABLE accounts (x)",
 					"CREATE TABLE IF NOT EXISTS more (x); CREATE TEMPORARY TABLE extra (x)", "ATTACH ':memory:' AS elsewhere",
 					"ALTER TABLE main.accounts ADD COLUMN more TEXT DEFAULT 'm'", "SELECT * FROM accounts", "DELETE FROM main.accounts",
 				} {
@@ -105,16 +105,18 @@ func spoil(t *testing.T, arena *sim.Arena) {
 }
 
 // Trap 4: a used arena gives the same world as a new one.
-func TestArenaForgetsEverything(t *testing.T) {
-	fresh, text := play(t, nil)
-	arena := sim.NewArena()
+func TestArenaForgetsEverything(t *testing.T) { eachJournal(t, arenaForgetsEverything) }
+
+func arenaForgetsEverything(t *testing.T, j sim.Journal) {
+	fresh, text := play(t, j, nil)
+	arena := j.NewArena()
 	defer arena.Close()
 	for i := range 3 {
-		got, again := play(t, arena)
+		got, again := play(t, j, arena)
 		require.Equal(t, text, again, "world %d", i)
 		require.Equal(t, fresh, got)
 		spoil(t, arena)
-		got, again = play(t, arena)
+		got, again = play(t, j, arena)
 		require.Equal(t, text, again, "after spoiling, world %d", i)
 		require.Equal(t, fresh, got)
 	}
@@ -131,8 +133,10 @@ func memory() int {
 var worldsFlag = flag.Int("worlds", 300, "how many worlds TestWorldsLeaveNothingBehind runs")
 
 // Trap 11: goroutines and memory stay flat.
-func TestWorldsLeaveNothingBehind(t *testing.T) {
-	arena := sim.NewArena()
+func TestWorldsLeaveNothingBehind(t *testing.T) { eachJournal(t, worldsLeaveNothingBehind) }
+
+func worldsLeaveNothingBehind(t *testing.T, j sim.Journal) {
+	arena := j.NewArena()
 	defer arena.Close()
 	one := func() {
 		w := sim.New(sim.Config{Start: start, Arena: arena, Faults: crashAt("n/work#3/TakeA:before", "n/work#5/COMMIT:after", "n/work#7/ReadA:after")})

@@ -23,17 +23,29 @@ func hold(p *sim.Process, d *sim.Database, query string) {
 }
 
 // attempts are what another process tries at 2 s, having opened its connection
-// before, but in "connect".
+// before, but in "connect". Those of a reader, or beside one, find no lock in WAL.
 var attempts = map[string]struct {
-	held string // what the holder does
-	cost time.Duration
-	try  func(ctx context.Context, db *sql.DB) error
+	held   string // what the holder does
+	reader bool
+	cost   time.Duration
+	try    func(ctx context.Context, db *sql.DB) error
 }{
-	"BEGIN":   {giveB, 200 * time.Microsecond, func(ctx context.Context, db *sql.DB) error { return tryTx(ctx, db) }},
-	"COMMIT":  {readA, 1400 * time.Microsecond, func(ctx context.Context, db *sql.DB) error { return tryTx(ctx, db, giveB) }},
-	"write":   {giveB, ms, func(ctx context.Context, db *sql.DB) error { _, err := db.ExecContext(ctx, takeA); return err }},
-	"read":    {giveB, 200 * time.Microsecond, func(ctx context.Context, db *sql.DB) error { return read(ctx, db) }},
-	"connect": {giveB, 0, func(ctx context.Context, db *sql.DB) error { return read(ctx, db) }},
+	"BEGIN":   {giveB, false, 200 * time.Microsecond, func(ctx context.Context, db *sql.DB) error { return tryTx(ctx, db) }},
+	"COMMIT":  {readA, true, 1400 * time.Microsecond, func(ctx context.Context, db *sql.DB) error { return tryTx(ctx, db, giveB) }},
+	"write":   {giveB, false, ms, func(ctx context.Context, db *sql.DB) error { _, err := db.ExecContext(ctx, takeA); return err }},
+	"read":    {giveB, true, 200 * time.Microsecond, func(ctx context.Context, db *sql.DB) error { return read(ctx, db) }},
+	"connect": {giveB, true, 0, func(ctx context.Context, db *sql.DB) error { return read(ctx, db) }},
+}
+
+// eachAttempt runs a test for each attempt that meets a lock, with each journal.
+func eachAttempt(t *testing.T, test func(t *testing.T, j sim.Journal, name string)) {
+	eachJournal(t, func(t *testing.T, j sim.Journal) {
+		for name, a := range attempts {
+			if j == sim.MemDB || !a.reader {
+				t.Run(name, func(t *testing.T) { test(t, j, name) })
+			}
+		}
+	})
 }
 
 func tryTx(ctx context.Context, db *sql.DB, statements ...string) error {
@@ -56,8 +68,8 @@ func read(ctx context.Context, db *sql.DB) error {
 }
 
 // attempt runs one of the attempts against a holder and notes how it ended.
-func attempt(t *testing.T, f *faults, name string, busy, timeout time.Duration) *world {
-	w := newWorld(t, with(f))
+func attempt(t *testing.T, j sim.Journal, f *faults, name string, busy, timeout time.Duration) *world {
+	w := newWorld(t, over(j, f))
 	d := w.bank("bank")
 	a := attempts[name]
 	w.task("holder", func(p *sim.Process) { hold(p, d, a.held) })
@@ -80,60 +92,56 @@ func attempt(t *testing.T, f *faults, name string, busy, timeout time.Duration) 
 
 // Trap 3: whatever meets a lock waits in virtual time until its holder ends.
 func TestBusyWaitsForTheHolder(t *testing.T) {
-	for name := range attempts {
-		t.Run(name, func(t *testing.T) {
-			w := attempt(t, nil, name, 0, time.Hour)
-			released := w.at(sim.EventSQL, "COMMIT")
-			if name == "COMMIT" { // the waiter's own BEGIN and UPDATE went through at once
-				require.Equal(t, 2*time.Second+400*time.Microsecond, w.at(sim.EventSQL, "GiveB"))
-			}
-			require.Contains(t, w.notes()[0], "ended: <nil>")
-			require.GreaterOrEqual(t, w.at(sim.EventNote, "ended"), released)
-			require.LessOrEqual(t, w.at(sim.EventNote, "ended"), released+2*ms)
-		})
-	}
+	eachAttempt(t, func(t *testing.T, j sim.Journal, name string) {
+		w := attempt(t, j, nil, name, 0, time.Hour)
+		released := w.at(sim.EventSQL, "COMMIT")
+		if name == "COMMIT" { // the waiter's own BEGIN and UPDATE went through at once
+			require.Equal(t, 2*time.Second+400*time.Microsecond, w.at(sim.EventSQL, "GiveB"))
+		}
+		require.Contains(t, w.notes()[0], "ended: <nil>")
+		require.GreaterOrEqual(t, w.at(sim.EventNote, "ended"), released)
+		require.LessOrEqual(t, w.at(sim.EventNote, "ended"), released+2*ms)
+	})
 }
 
 func TestBusyTimeout(t *testing.T) {
-	for name, a := range attempts {
-		t.Run(name, func(t *testing.T) {
-			w := attempt(t, nil, name, 300*ms, time.Hour)
-			require.Contains(t, w.notes()[0], "database is locked")
-			require.Equal(t, 2*time.Second+a.cost+300*ms, w.at(sim.EventNote, "ended"))
-		})
-	}
+	eachAttempt(t, func(t *testing.T, j sim.Journal, name string) {
+		w := attempt(t, j, nil, name, 300*ms, time.Hour)
+		require.Contains(t, w.notes()[0], "database is locked")
+		require.Equal(t, 2*time.Second+attempts[name].cost+300*ms, w.at(sim.EventNote, "ended"))
+	})
 }
 
 // A context's deadline ends the wait earlier, and is told as such.
 func TestBusyWaitEndsWithItsContext(t *testing.T) {
-	for name := range attempts {
-		t.Run(name, func(t *testing.T) {
-			w := attempt(t, nil, name, 0, 300*ms)
-			if name == "COMMIT" { // a commit that has begun is not undone by its context
-				require.Contains(t, w.notes()[0], "ended: <nil>")
-				return
-			}
-			require.Equal(t, []string{"2.3s waiter/boot#1 ended: context deadline exceeded"}, w.notes())
-		})
-	}
+	eachAttempt(t, func(t *testing.T, j sim.Journal, name string) {
+		w := attempt(t, j, nil, name, 0, 300*ms)
+		if name == "COMMIT" { // a commit that has begun is not undone by its context
+			require.Contains(t, w.notes()[0], "ended: <nil>")
+			return
+		}
+		require.Equal(t, []string{"2.3s waiter/boot#1 ended: context deadline exceeded"}, w.notes())
+	})
 }
 
 func TestHolderThatCrashesFreesTheWaiters(t *testing.T) {
-	for name := range attempts {
-		t.Run(name, func(t *testing.T) {
-			w := attempt(t, &faults{step: func(s sim.Step) sim.Strike {
-				return sim.Strike{Crash: s.Name() == "holder/boot#1/sleep#2:after", Restart: time.Second}
-			}}, name, 0, time.Hour)
-			crashed := w.at(sim.EventCrash, "holder/boot#1/sleep#2:after")
-			require.Contains(t, w.notes()[0], "ended: <nil>")
-			require.LessOrEqual(t, w.at(sim.EventNote, "ended"), crashed+2*ms)
-		})
-	}
+	eachAttempt(t, func(t *testing.T, j sim.Journal, name string) {
+		w := attempt(t, j, &faults{step: func(s sim.Step) sim.Strike {
+			return sim.Strike{Crash: s.Name() == "holder/boot#1/sleep#2:after", Restart: time.Second}
+		}}, name, 0, time.Hour)
+		crashed := w.at(sim.EventCrash, "holder/boot#1/sleep#2:after")
+		require.Contains(t, w.notes()[0], "ended: <nil>")
+		require.LessOrEqual(t, w.at(sim.EventNote, "ended"), crashed+2*ms)
+	})
 }
 
 // A deferred transaction that has read can't wait: its snapshot would be old.
 func TestReaderThatTurnsWriterIsBusyAtOnce(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	eachJournal(t, readerThatTurnsWriterIsBusyAtOnce)
+}
+
+func readerThatTurnsWriterIsBusyAtOnce(t *testing.T, j sim.Journal) {
+	w := newWorld(t, over(j, nil))
 	d := w.bank("bank")
 	w.task("holder", func(p *sim.Process) { hold(p, d, giveB) })
 	w.task("reader", func(p *sim.Process) {
@@ -151,7 +159,11 @@ func TestReaderThatTurnsWriterIsBusyAtOnce(t *testing.T) {
 
 // A first statement that ran into its busy timeout got no lock, so the next one may wait.
 func TestDeferredTransactionMayTryAgain(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	eachJournal(t, deferredTransactionMayTryAgain)
+}
+
+func deferredTransactionMayTryAgain(t *testing.T, j sim.Journal) {
+	w := newWorld(t, over(j, nil))
 	d := w.bank("bank")
 	w.task("holder", func(p *sim.Process) { hold(p, d, giveB) })
 	w.task("waiter", func(p *sim.Process) {
@@ -169,7 +181,11 @@ func TestDeferredTransactionMayTryAgain(t *testing.T) {
 }
 
 func TestPragmaBusyTimeoutIsVirtual(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	eachJournal(t, pragmaBusyTimeoutIsVirtual)
+}
+
+func pragmaBusyTimeoutIsVirtual(t *testing.T, j sim.Journal) {
+	w := newWorld(t, over(j, nil))
 	d := w.bank("bank")
 	w.task("holder", func(p *sim.Process) { hold(p, d, giveB) })
 	w.task("waiter", func(p *sim.Process) {

@@ -12,7 +12,9 @@ import (
 )
 
 // Trap 17: each row that a commit changed stands in the trace once, as it then is.
-func TestRowChanges(t *testing.T) {
+func TestRowChanges(t *testing.T) { eachJournal(t, rowChanges) }
+
+func rowChanges(t *testing.T, j sim.Journal) {
 	const insert = "INSERT INTO transfers(key, cents) VALUES "
 	for _, tt := range []struct {
 		name       string
@@ -39,7 +41,7 @@ func TestRowChanges(t *testing.T) {
 		{"left open", "BEGIN; UPDATE accounts SET cents = 5", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newWorld(t, over(j, nil))
 			d := w.bank("bank")
 			w.task("n", func(p *sim.Process) {
 				conn := must(p.OpenDB(d, sim.DBOptions{}).Conn(background))

@@ -17,8 +17,12 @@ import (
 // Trap 2: a crash at each step of a transaction. What is committed is what SQLite
 // says, the lock is free at once, and the deferred Rollback does no harm.
 func TestCrashAtEachStepOfATransaction(t *testing.T) {
+	eachJournal(t, crashAtEachStepOfATransaction)
+}
+
+func crashAtEachStepOfATransaction(t *testing.T, j sim.Journal) {
 	run := func(f *faults) (*world, *sim.Database) {
-		w := newWorld(t, with(f))
+		w := newWorld(t, over(j, f))
 		d := w.bank("bank")
 		w.task("a", func(p *sim.Process) {
 			must(0, p.Clock().Sleep(background, 10*ms))
@@ -62,7 +66,9 @@ func TestCrashAtEachStepOfATransaction(t *testing.T) {
 }
 
 // Each way of database/sql to run a statement survives a crash at each of its steps.
-func TestCrashInsideDatabaseSQL(t *testing.T) {
+func TestCrashInsideDatabaseSQL(t *testing.T) { eachJournal(t, crashInsideDatabaseSQL) }
+
+func crashInsideDatabaseSQL(t *testing.T, j sim.Journal) {
 	scan := func(rows *sql.Rows, err error) {
 		if err == nil {
 			for rows.Next() {
@@ -127,7 +133,7 @@ func TestCrashInsideDatabaseSQL(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			run := func(f *faults) {
-				w := newWorld(t, with(f))
+				w := newWorld(t, over(j, f))
 				d := w.bank("bank")
 				w.task("n", func(p *sim.Process) { way(p.OpenDB(d, sim.DBOptions{})) })
 				w.Run(time.Minute)

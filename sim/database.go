@@ -55,8 +55,8 @@ func (d *Database) close() {
 }
 
 // Query reads what is committed, from outside all processes: no step, no time. It
-// must not write. While a transaction that has written is open, it fails with
-// SQLITE_BUSY.
+// must not write. While a transaction that has written is open, a [MemDB] database
+// answers SQLITE_BUSY.
 func (d *Database) Query(query string, args ...any) (columns []string, rows [][]any, err error) {
 	columns, values, err := d.slot.anchor.readAll(query, namedValues(args))
 	if err != nil {
@@ -70,6 +70,9 @@ func (d *Database) Query(query string, args ...any) (columns []string, rows [][]
 	}
 	return columns, rows, nil
 }
+
+// Operator is the node and the task that the trace names for [Database.Exec].
+const Operator = "operator"
 
 // Exec changes the database from outside all processes, as an operator's hand
 // would. The changed rows stand in the trace.
@@ -85,7 +88,7 @@ func (d *Database) Exec(query string, args ...any) error {
 		return fmt.Errorf("database %s: %w", d.Name, err)
 	}
 	d.version++
-	d.publish(raw, Record{At: d.w.now, Node: "operator", Task: "operator"})
+	d.publish(raw, Record{At: d.w.now, Node: Operator, Task: Operator})
 	return nil
 }
 
@@ -169,7 +172,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 const opConnect = "connect"
 
 // connect takes a raw connection. Opening one runs PRAGMAs, which meet locks like
-// any other statement; one that was open already must behave as if it had not been.
+// any other read; one that was open already must behave as if it had not been.
 func (c *connector) connect(ctx context.Context, t *task) (*rawConn, error) {
 	t.acted()
 	deadline := t.p.w.now + c.options.BusyTimeout

@@ -35,6 +35,14 @@
 // The kernel injects nothing by itself. It asks its [Faults] at each step and
 // for each message, and does as told.
 //
+// # Databases
+//
+// A database is SQLite's own, with SQLite's own locks; the kernel only waits for them
+// in virtual time. A [MemDB] database locks like a rollback journal, a [WAL] database
+// is a file with a write-ahead log, where readers see snapshots. Its file is not synced:
+// a process crashes here, a machine never does. An [Arena] lends its databases and
+// connections to one world after the other, and removes its files when it is closed.
+//
 // # Idle time
 //
 // Virtual time jumps over idle time. A periodic job that polls would fill it with

@@ -240,7 +240,11 @@ func (c *conn) retry(ctx context.Context, t *task, st *statement, o operation, r
 	}
 }
 
+// othersHold says that the lock of another connection may be in a script's way.
 func (c *conn) othersHold() bool {
+	if c.db.slot.wal {
+		return c.tx == nil && c.db.slot.hasWriter()
+	}
 	held := c.db.holders
 	if c.tx != nil {
 		held--

@@ -92,6 +92,20 @@ func with(f *faults) sim.Config {
 	return sim.Config{Faults: f}
 }
 
+// over is with, for a world whose databases have that journal.
+func over(j sim.Journal, f *faults) sim.Config {
+	c := with(f)
+	c.Journal = j
+	return c
+}
+
+// eachJournal runs a test of what all journals have in common.
+func eachJournal(t *testing.T, test func(t *testing.T, j sim.Journal)) {
+	for _, j := range []sim.Journal{sim.MemDB, sim.WAL} {
+		t.Run(j.String(), func(t *testing.T) { test(t, j) })
+	}
+}
+
 var bankSchema = sim.Schema{Name: "bank", Build: func(ctx context.Context, db *sql.DB) error {
 	_, err := db.ExecContext(ctx, `
 		CREATE TABLE accounts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, cents INTEGER NOT NULL CHECK (cents >= 0));

@@ -114,8 +114,10 @@ func TestBusyRunsAreNotLeftOut(t *testing.T) {
 }
 
 // What somebody else writes is seen by the next run.
-func TestIdleRunsEndWithTheNextWrite(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+func TestIdleRunsEndWithTheNextWrite(t *testing.T) { eachJournal(t, idleRunsEndWithTheNextWrite) }
+
+func idleRunsEndWithTheNextWrite(t *testing.T, j sim.Journal) {
+	w := newWorld(t, over(j, nil))
 	d, err := w.Database("due", dueSchema)
 	require.NoError(t, err)
 	var found []time.Duration

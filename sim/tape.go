@@ -13,6 +13,7 @@ import (
 // again bare: through the same driver, with the same settings, by nothing else.
 // What a world costs beyond that is the harness. Set Config.Tape to record one.
 type Tape struct {
+	journal   Journal
 	entries   []tapeEntry
 	databases []*tapeDatabase
 }
@@ -37,6 +38,7 @@ func (t *Tape) add(d *Database, raw *rawConn, query string, args []driver.NamedV
 	}
 	entry := tapeEntry{query: query, args: args, rows: rows}
 	entry.database, entry.conn = t.find(d, raw)
+	t.journal = d.w.arena.journal
 	t.entries = append(t.entries, entry)
 }
 
@@ -71,7 +73,7 @@ type Player struct {
 
 // NewPlayer opens the tape's connections. It must be closed.
 func NewPlayer(t *Tape) (*Player, error) {
-	p := &Player{tape: t, arena: NewArena()}
+	p := &Player{tape: t, arena: t.journal.NewArena()}
 	for _, d := range t.databases {
 		s, err := p.arena.takeSlot(d.schema)
 		if err != nil {
@@ -88,16 +90,6 @@ func NewPlayer(t *Tape) (*Player, error) {
 		}
 	}
 	return p, nil
-}
-
-// openBare opens a connection with the kernel's settings and without its hooks.
-func (s *slot) openBare() (*sqlite3.SQLiteConn, error) {
-	c, err := (&sqlite3.SQLiteDriver{}).Open(s.dsn)
-	if err != nil {
-		return nil, err
-	}
-	bare := c.(*sqlite3.SQLiteConn)
-	return bare, bare.RegisterFunc("db_now_ms", func() int64 { return 0 }, false)
 }
 
 // Reset brings the databases back to where the tape begins.

@@ -87,7 +87,11 @@ func transferWorld(t testing.TB, f sim.Faults, arena *sim.Arena, keys ...string)
 // Trap 13: with a crash at any step, no money is made or lost and what was
 // acknowledged is done, once.
 func TestTransferSurvivesACrashAtEachStep(t *testing.T) {
-	arena := sim.NewArena()
+	eachJournal(t, transferSurvivesACrashAtEachStep)
+}
+
+func transferSurvivesACrashAtEachStep(t *testing.T, j sim.Journal) {
+	arena := j.NewArena()
 	defer arena.Close()
 	plain := &faults{}
 	w, _ := transferWorld(t, plain, arena, "K")

@@ -53,6 +53,8 @@ type Config struct {
 	// Arena lends connections, databases and coroutines to one world after the
 	// other. Nil gives the world one of its own.
 	Arena *Arena
+	// Journal is that of the world's own arena, if Arena is nil.
+	Journal Journal
 	// Tape, if set, records the SQL statements that the world executes.
 	Tape *Tape
 }
@@ -98,7 +100,7 @@ func New(c Config) *World {
 		hosts: map[string][]*Node{}, messages: map[string]int{}, held: map[string][]*parcel{},
 	}
 	if w.arena == nil {
-		w.arena, w.ownArena = NewArena(), true
+		w.arena, w.ownArena = c.Journal.NewArena(), true
 	}
 	w.trace.Records = w.arena.takeRecords()
 	w.foresight, _ = c.Faults.(Foresight)
@@ -111,6 +113,9 @@ func (w *World) Now() time.Duration { return w.now }
 
 // Trace returns what has happened so far.
 func (w *World) Trace() *Trace { return &w.trace }
+
+// Journal returns how the world's databases lock.
+func (w *World) Journal() Journal { return w.arena.journal }
 
 // Steps returns how many steps were reached.
 func (w *World) Steps() int { return w.steps }

@@ -79,8 +79,12 @@ func (s *Shop) readSigned(r *http.Request, value any) error {
 		return err
 	}
 	err = signature.Verify(s.cfg.SigningKey, body, r.Header.Get(signature.Header), s.env.Clock.Now(), s.cfg.SignatureMaxAge)
-	if err != nil {
-		return httpjson.Errorf(http.StatusUnauthorized, err.Error(), "the callback's signature was refused")
+	var refused *signature.Error
+	switch {
+	case errors.As(err, &refused):
+		return httpjson.Errorf(http.StatusUnauthorized, refused.Code, "%s", refused.Message)
+	case err != nil:
+		return err
 	}
 	return httpjson.Decode(body, value)
 }
@@ -90,7 +94,7 @@ func (s *Shop) checkMerchant(merchantID string) error {
 	if merchantID == "" || merchantID == s.cfg.MerchantID {
 		return nil
 	}
-	return httpjson.Errorf(http.StatusForbidden, "merchant_unknown", "the callback is for another merchant")
+	return httpjson.Errorf(http.StatusForbidden, "merchant_unknown", "merchantId is %.32q, and this shop is another merchant", merchantID)
 }
 
 // readPayNotice reads an authentic and well-formed notice for our merchant.
@@ -103,6 +107,15 @@ func (s *Shop) readPayNotice(r *http.Request) (payNotice, error) {
 		return notice, err
 	}
 	return notice, notice.check()
+}
+
+// CheckPayNotice reports what is wrong with the body of a pay callback, whoever signs it.
+func CheckPayNotice(body []byte) error {
+	var notice payNotice
+	if err := httpjson.Decode(body, &notice); err != nil {
+		return err
+	}
+	return notice.check()
 }
 
 func (n *payNotice) check() error {

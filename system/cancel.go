@@ -17,6 +17,9 @@ func (s *Shop) handleCancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := httpjson.ReadNothing(r); err != nil {
+		return err
+	}
 	order, err := s.cancel(r.Context(), orderNo)
 	if err != nil && !isRefusal(err) {
 		s.log(r.Context()).Error("cancel failed", "order", orderNo, "error", err)

@@ -34,6 +34,24 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, "order_unknown", code(t, body))
 }
 
+// A body that says something is refused before anything is closed: a cancel of a part, say, would cancel all.
+func TestCancelTakesNoFields(t *testing.T) {
+	f := newFixture(t)
+	f.create(orderA1)
+	before := f.facts()
+	for body, want := range map[string]string{
+		`{"reason":"x"}`: "field_unknown", `{"amountCents":1}`: "field_unknown",
+		`reason=x`: "body_invalid", `[]`: "body_invalid", `{} {}`: "body_invalid",
+	} {
+		status, answer := f.do("POST", "/orders/A1/cancel", body, nil)
+		require.Equal(t, 400, status, body)
+		require.Equal(t, want, code(t, answer), body)
+	}
+	require.Equal(t, before, f.facts())
+	status, answer := f.do("POST", "/orders/A1/cancel", ` {} `, nil)
+	require.Equal(t, 200, status, answer)
+}
+
 // While a channel can't tell, a cancel is promised: it is carried on with, before the deadline, whoever asks again.
 func TestCancelIsCarriedOn(t *testing.T) {
 	f := newFixture(t)

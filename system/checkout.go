@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tillstorm/tillstorm/system/httpjson"
@@ -54,7 +55,7 @@ func (s *Shop) checkStock(c *createRequest) error {
 
 func (s *Shop) checkChannel(name string) error {
 	if _, known := s.cfg.channel(name); !known {
-		return httpjson.Errorf(http.StatusBadRequest, "channel_unknown", "there is no channel %.32q", name)
+		return httpjson.Errorf(http.StatusBadRequest, "channel_unknown", "channel must be one of %s, not %.32q", strings.Join(s.cfg.channelNames(), ", "), name)
 	}
 	return nil
 }
@@ -75,11 +76,14 @@ func (s *Shop) handleCreate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	order, err := s.readOrder(r.Context(), wanted.OrderNo, wanted.Channel)
-	if isRefusal(err) || err == nil && !order.is(wanted) {
-		return httpjson.Errorf(http.StatusConflict, "order_conflict", "order %s exists with other content", wanted.OrderNo)
+	if isRefusal(err) { // it has no attempt there, so it was made for another channel
+		order, err = s.readOrder(r.Context(), wanted.OrderNo, "")
 	}
 	if err != nil {
 		return err
+	}
+	if other := order.differences(wanted); other != "" {
+		return httpjson.Errorf(http.StatusConflict, "order_conflict", "order %s exists with other content: %s", wanted.OrderNo, other)
 	}
 	return s.answerPayable(w, r, order, created)
 }
@@ -89,9 +93,10 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refusal)
 }
 
-// is reports whether the order was made by a request with this content.
-func (o Order) is(wanted createRequest) bool {
-	return o.Money == wanted.Money && o.SKU == wanted.SKU && o.Quantity == wanted.Quantity && o.firstChannel == wanted.Channel
+// differences says in what the order isn't what a request for it wants; nothing if it was made by the same content.
+func (o Order) differences(wanted createRequest) string {
+	return differences(append(o.Money.differences(wanted.Money), difference{"sku", o.SKU, wanted.SKU},
+		difference{"quantity", o.Quantity, wanted.Quantity}, difference{"channel", o.firstChannel, wanted.Channel})...)
 }
 
 // answerPayable makes the order's attempt payable if it isn't, and answers with what came of it.

@@ -53,6 +53,9 @@ const (
 // maxBatch bounds ScanBatch and every other batch of a job, so that none holds a long read.
 const maxBatch = 100
 
+// MinSigningKey is how many bytes a SigningKey has at least.
+const MinSigningKey = 16
+
 // ChannelConfig is one payment channel that orders can be paid on.
 type ChannelConfig struct {
 	Name    string         // as its callbacks spell it
@@ -133,6 +136,14 @@ func (c Config) closesBy(way CloseBy) bool { return slices.Contains(c.CloseBy, w
 // keptBy reports whether services are kept in step in this way.
 func (c Config) keptBy(way Consistency) bool { return slices.Contains(c.Consistency, way) }
 
+func (c Config) channelNames() []string {
+	var names []string
+	for _, channel := range c.Channels {
+		names = append(names, channel.Name)
+	}
+	return names
+}
+
 // channel returns the channel of that name.
 func (c Config) channel(name string) (ChannelConfig, bool) {
 	for _, channel := range c.Channels {
@@ -143,44 +154,63 @@ func (c Config) channel(name string) (ChannelConfig, bool) {
 	return ChannelConfig{}, false
 }
 
+// Problem is one thing that is wrong with a Config.
+type Problem struct {
+	Field string // of Config
+	What  string // it must be
+}
+
+// problems collects what is wrong.
+type problems []Problem
+
+func (p *problems) require(ok bool, field, format string, args ...any) {
+	if !ok {
+		*p = append(*p, Problem{Field: field, What: fmt.Sprintf(format, args...)})
+	}
+}
+
 // Validate reports everything that is wrong with the configuration at once. Fields left zero are fine where they have a
 // default.
 func (c Config) Validate() error {
-	c = c.withDefaults()
-	var problems []error
-	require := func(ok bool, format string, args ...any) {
-		if !ok {
-			problems = append(problems, fmt.Errorf("config: "+format, args...))
-		}
+	var all []error
+	for _, p := range c.Problems() {
+		all = append(all, fmt.Errorf("config: %s %s", p.Field, p.What))
 	}
-	c.requireChannels(require)
-	require(c.StockURL == "" || isURL(c.StockURL), "StockURL must be an absolute http(s) URL or empty, not %q", c.StockURL)
-	require(isURL(c.NotifyURL), "NotifyURL must be an absolute http(s) URL, not %q", c.NotifyURL)
-	require(isURL(c.RefundNotifyURL), "RefundNotifyURL must be an absolute http(s) URL, not %q", c.RefundNotifyURL)
-	require(c.MerchantID != "", "MerchantID must be set")
-	require(len(c.SigningKey) >= 16, "SigningKey must have at least 16 bytes, it has %d", len(c.SigningKey))
-	c.requireTimes(require)
-	require(c.ScanBatch > 0 && c.ScanBatch <= maxBatch, "ScanBatch must be 1 to %d, not %d", maxBatch, c.ScanBatch)
-	require(c.OutboxTries > 0, "OutboxTries must be positive, not %d", c.OutboxTries)
-	c.requirePolicies(require)
-	return errors.Join(problems...)
+	return errors.Join(all...)
 }
 
-func (c Config) requireChannels(require func(ok bool, format string, args ...any)) {
-	require(len(c.Channels) > 0, "Channels must name at least one")
+// Problems is Validate for who knows the fields by other names.
+func (c Config) Problems() []Problem {
+	c = c.withDefaults()
+	var p problems
+	c.requireChannels(&p)
+	p.require(c.StockURL == "" || isURL(c.StockURL), "StockURL", "must be an absolute http(s) URL or empty, not %q", c.StockURL)
+	p.require(isURL(c.NotifyURL), "NotifyURL", "must be an absolute http(s) URL, not %q", c.NotifyURL)
+	p.require(isURL(c.RefundNotifyURL), "RefundNotifyURL", "must be an absolute http(s) URL, not %q", c.RefundNotifyURL)
+	p.require(c.MerchantID != "", "MerchantID", "must be set")
+	p.require(len(c.SigningKey) >= MinSigningKey, "SigningKey", "must have at least %d bytes, it has %d", MinSigningKey, len(c.SigningKey))
+	c.requireTimes(&p)
+	p.require(c.ScanBatch > 0 && c.ScanBatch <= maxBatch, "ScanBatch", "must be 1 to %d, not %d", maxBatch, c.ScanBatch)
+	p.require(c.OutboxTries > 0, "OutboxTries", "must be positive, not %d", c.OutboxTries)
+	c.requirePolicies(&p)
+	return p
+}
+
+func (c Config) requireChannels(p *problems) {
+	p.require(len(c.Channels) > 0, "Channels", "must name at least one")
 	for i, channel := range c.Channels {
-		require(isName(channel.Name, maxChannelName),
-			"Channels: a name must be 1 to %d of [A-Za-z0-9_-], not %q", maxChannelName, channel.Name)
-		require(isURL(channel.URL), "Channels: the URL of %q must be an absolute http(s) URL, not %q", channel.Name, channel.URL)
+		p.require(isName(channel.Name, maxChannelName),
+			"Channels", "must have names of 1 to %d of [A-Za-z0-9_-], not %q", maxChannelName, channel.Name)
+		p.require(isURL(channel.URL), "Channels", "must have an absolute http(s) URL for %q, not %q", channel.Name, channel.URL)
 		for j, other := range c.Channels {
 			// The number of a charge's refund is made of channel and transaction; it must not fit two channels.
 			clash := i != j && (channel.Name == other.Name || strings.HasPrefix(channel.Name, other.Name+"-"))
-			require(!clash, "Channels: the name %q begins with the name %q", channel.Name, other.Name)
+			p.require(!clash, "Channels", "must not have the name %q, which begins with the name %q", channel.Name, other.Name)
 		}
 	}
 }
 
-func (c Config) requireTimes(require func(ok bool, format string, args ...any)) {
+func (c Config) requireTimes(p *problems) {
 	for _, field := range []struct {
 		name  string
 		value time.Duration
@@ -191,24 +221,24 @@ func (c Config) requireTimes(require func(ok bool, format string, args ...any)) 
 		{"RefundQueryEvery", c.RefundQueryEvery},
 		{"CallTimeout", c.CallTimeout}, {"LeaseTTL", c.LeaseTTL}, {"SignatureMaxAge", c.SignatureMaxAge},
 	} {
-		require(field.value >= time.Millisecond, "%s must be at least 1ms, not %v", field.name, field.value)
+		p.require(field.value >= time.Millisecond, field.name, "must be at least 1ms, not %v", field.value)
 	}
 }
 
-func (c Config) requirePolicies(require func(ok bool, format string, args ...any)) {
-	require(c.ClosePolicy == CloseAskFirst || c.ClosePolicy == CloseLocalOnly,
-		"ClosePolicy must be %q or %q, not %q", CloseAskFirst, CloseLocalOnly, c.ClosePolicy)
-	require(c.LateSuccess == LateRefund || c.LateSuccess == LateReinstate,
-		"LateSuccess must be %q or %q, not %q", LateRefund, LateReinstate, c.LateSuccess)
+func (c Config) requirePolicies(p *problems) {
+	p.require(c.ClosePolicy == CloseAskFirst || c.ClosePolicy == CloseLocalOnly,
+		"ClosePolicy", "must be %q or %q, not %q", CloseAskFirst, CloseLocalOnly, c.ClosePolicy)
+	p.require(c.LateSuccess == LateRefund || c.LateSuccess == LateReinstate,
+		"LateSuccess", "must be %q or %q, not %q", LateRefund, LateReinstate, c.LateSuccess)
 	for _, way := range c.CloseBy {
 		known := way == CloseByScan || way == CloseByMessage || way == CloseByExpiry
-		require(known, "CloseBy may have %q, %q, %q, not %q", CloseByScan, CloseByMessage, CloseByExpiry, way)
+		p.require(known, "CloseBy", "may have %q, %q, %q, not %q", CloseByScan, CloseByMessage, CloseByExpiry, way)
 	}
 	for _, way := range c.Consistency {
 		known := way == ByLocalTransaction || way == ByOutbox || way == ByReconciliation
-		require(known, "Consistency may have %q, %q, %q, not %q", ByLocalTransaction, ByOutbox, ByReconciliation, way)
+		p.require(known, "Consistency", "may have %q, %q, %q, not %q", ByLocalTransaction, ByOutbox, ByReconciliation, way)
 	}
-	require(c.keptBy(ByLocalTransaction), "Consistency needs %q: without it there are no facts", ByLocalTransaction)
+	p.require(c.keptBy(ByLocalTransaction), "Consistency", "needs %q: without it there are no facts", ByLocalTransaction)
 }
 
 func isURL(text string) bool {

@@ -1,7 +1,9 @@
 package system
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/tillstorm/tillstorm/system/httpjson"
 )
@@ -20,11 +22,13 @@ type Money struct {
 // checked fills in the default currency and refuses what nobody can pay: 400 amount_invalid, 400 currency_invalid.
 func (m Money) checked() (Money, error) {
 	setDefault(&m.Currency, defaultCurrency)
-	if m.AmountCents < 1 || m.AmountCents > maxAmountCents {
-		return m, httpjson.Errorf(http.StatusBadRequest, "amount_invalid", "amountCents must be 1 to %d", maxAmountCents)
-	}
-	if !isCurrency(m.Currency) {
-		return m, httpjson.Errorf(http.StatusBadRequest, "currency_invalid", "currency must be three capital letters")
+	switch {
+	case m.AmountCents == 0:
+		return m, httpjson.Errorf(http.StatusBadRequest, "amount_invalid", "amountCents is missing or 0; it must be 1 to %d", maxAmountCents)
+	case m.AmountCents < 1 || m.AmountCents > maxAmountCents:
+		return m, httpjson.Errorf(http.StatusBadRequest, "amount_invalid", "amountCents must be 1 to %d, not %d", maxAmountCents, m.AmountCents)
+	case !isCurrency(m.Currency):
+		return m, httpjson.Errorf(http.StatusBadRequest, "currency_invalid", "currency must be three capital letters like %s, not %.16q", defaultCurrency, m.Currency)
 	}
 	return m, nil
 }
@@ -36,4 +40,25 @@ func isCurrency(code string) bool {
 		}
 	}
 	return len(code) == 3
+}
+
+// difference is a field that has one value in what is known, and another in a request that should say the same.
+type difference struct {
+	field       string
+	has, wanted any
+}
+
+// differences are the fields that do differ, in words: amountCents is 9900, not 1; currency is "CNY", not "USD".
+func differences(fields ...difference) string {
+	var words []string
+	for _, f := range fields {
+		if f.has != f.wanted {
+			words = append(words, fmt.Sprintf("%s is %#v, not %#v", f.field, f.has, f.wanted))
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+func (m Money) differences(wanted Money) []difference {
+	return []difference{{"amountCents", m.AmountCents, wanted.AmountCents}, {"currency", m.Currency, wanted.Currency}}
 }

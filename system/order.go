@@ -97,10 +97,13 @@ const (
 
 // checkName refuses a name that isn't 1 to max of [A-Za-z0-9_-] with a 400 of the given code.
 func checkName(field, code, name string, max int) error {
-	if isName(name, max) {
+	switch {
+	case isName(name, max):
 		return nil
+	case name == "":
+		return httpjson.Errorf(http.StatusBadRequest, code, "%s is missing; it must be 1 to %d of [A-Za-z0-9_-]", field, max)
 	}
-	return httpjson.Errorf(http.StatusBadRequest, code, "%s must be 1 to %d of [A-Za-z0-9_-]", field, max)
+	return httpjson.Errorf(http.StatusBadRequest, code, "%s must be 1 to %d of [A-Za-z0-9_-], not %.80q", field, max, name)
 }
 
 func isName(name string, max int) bool {

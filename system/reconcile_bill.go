@@ -82,11 +82,7 @@ func (s *Shop) reconcileBills(ctx context.Context) error {
 }
 
 func (s *Shop) channelNames() (string, error) {
-	var names []string
-	for _, channel := range s.cfg.Channels {
-		names = append(names, channel.Name)
-	}
-	text, err := json.Marshal(names)
+	text, err := json.Marshal(s.cfg.channelNames())
 	return string(text), err
 }
 

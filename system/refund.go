@@ -35,6 +35,9 @@ const (
 	refundAbnormal   refundWord = "ABNORMAL"
 )
 
+// refundWords lists them for people.
+const refundWords = refundProcessing + ", " + refundSuccess + ", " + refundClosed + ", " + refundAbnormal
+
 func (w refundWord) known() bool {
 	return w == refundProcessing || w == refundSuccess || w == refundClosed || w == refundAbnormal
 }

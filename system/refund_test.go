@@ -52,6 +52,9 @@ func TestFullRefund(t *testing.T) {
 		require.Equal(t, 200, status)
 		require.JSONEq(t, `{"refundNo":"Q1","result":"success"}`, body)
 	}
+	status, body = f.refundCallback(`{"refundNo":"Q1","channel":"mock","state":"SUCCESS","amountCents":9900}`)
+	require.Equal(t, 200, status, "who names no currency means ours, as in a pay callback: %s", body)
+	require.Empty(t, f.raised())
 	order := f.order("A1")
 	require.Equal(t, system.Refunded, order.Status)
 	require.EqualValues(t, 9900, order.RefundedCents)
@@ -198,6 +201,8 @@ func TestRefusedRefundChangesNothing(t *testing.T) {
 		{`{"refundNo":"Q1","channel":"second","state":"SUCCESS","amountCents":4000,"currency":"CNY"}`, "refund_unknown", 404},
 		{`{"refundNo":"Q1","channel":"mock","state":"SUCCESS","amountCents":1,"currency":"CNY"}`, "amount_mismatch", 422},
 		{`{"refundNo":"Q1","channel":"mock","state":"DONE","amountCents":4000,"currency":"CNY"}`, "refund_state_invalid", 400},
+		{`{"refundNo":"Q1","channel":"mock","state":"SUCCESS"}`, "amount_invalid", 400},
+		{`{"refundNo":"Q1","channel":"mock","state":"SUCCESS","amountCents":4000,"currency":"cny"}`, "currency_invalid", 400},
 		{`{"refundNo":"Q1","channel":"mock","merchantId":"M2","state":"SUCCESS","amountCents":4000,"currency":"CNY"}`, "merchant_unknown", 403},
 	} {
 		status, body := f.refundCallback(c.body)

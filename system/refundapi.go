@@ -90,10 +90,12 @@ func (s *Shop) intendRefund(ctx context.Context, wish refundWish) (refund Refund
 
 // refuseOther refuses a wish whose number belongs to a refund with other content.
 func (wish refundWish) refuseOther(known Refund) error {
-	if known.OrderNo == wish.orderNo && (wish.AmountCents == 0 || wish.AmountCents == known.AmountCents) {
+	setDefault(&wish.AmountCents, known.AmountCents)
+	other := differences(difference{"orderNo", known.OrderNo, wish.orderNo}, difference{"amountCents", known.AmountCents, wish.AmountCents})
+	if other == "" {
 		return nil
 	}
-	return httpjson.Errorf(http.StatusConflict, "refund_conflict", "refund %s exists with other content", known.RefundNo)
+	return httpjson.Errorf(http.StatusConflict, "refund_conflict", "refund %s exists with other content: %s", known.RefundNo, other)
 }
 
 // What is left is judged by the statement that takes it, within the transaction that has the write lock.
@@ -180,13 +182,18 @@ type refundAck struct {
 }
 
 // handleRefundCallback answers POST /callback/refund. What it says is checked as a pay callback is, then written, and
-// only then acknowledged: 404 refund_unknown, 422 amount_mismatch with an alert, 400 refund_state_invalid.
+// only then acknowledged: 404 refund_unknown, 422 amount_mismatch with an alert, 400 refund_state_invalid and
+// those of an amount.
 func (s *Shop) handleRefundCallback(w http.ResponseWriter, r *http.Request) error {
 	var notice refundNotice
 	if err := s.readSigned(r, &notice); err != nil {
 		return err
 	}
 	if err := s.checkMerchant(notice.MerchantID); err != nil {
+		return err
+	}
+	var err error
+	if notice.Money, err = notice.checked(); err != nil {
 		return err
 	}
 	refund, err := s.matchRefund(r.Context(), notice)
@@ -202,12 +209,12 @@ func (s *Shop) handleRefundCallback(w http.ResponseWriter, r *http.Request) erro
 
 func (s *Shop) matchRefund(ctx context.Context, notice refundNotice) (Refund, error) {
 	if !notice.State.known() {
-		return Refund{}, httpjson.Errorf(http.StatusBadRequest, "refund_state_invalid", "nobody knows the state %.32q", notice.State)
+		return Refund{}, httpjson.Errorf(http.StatusBadRequest, "refund_state_invalid", "state must be one of %s, not %.32q", refundWords, notice.State)
 	}
 	refund, err := readRefund(ctx, s.env.DB, notice.RefundNo)
 	switch {
 	case errors.Is(err, errNoRefund), err == nil && refund.Channel != notice.Channel:
-		return refund, httpjson.Errorf(http.StatusNotFound, "refund_unknown", "there is no such refund on %.32q", notice.Channel)
+		return refund, httpjson.Errorf(http.StatusNotFound, "refund_unknown", "there is no refund %.64q on %.32q", notice.RefundNo, notice.Channel)
 	case err != nil:
 		return refund, err
 	case notice.Money != refund.Money:

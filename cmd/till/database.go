@@ -22,24 +22,27 @@ const (
 // openDB opens a database as the system asks: write transactions take the lock at once, a commit is on disk when it
 // returns, even if the power fails then, and db_now_ms() is the machine's clock.
 func openDB(ctx context.Context, dir, name string, migrate func(context.Context, *sql.DB) error) (*sql.DB, error) {
-	path := filepath.Join(dir, name+".db")
-	settings := url.Values{
-		"_txlock":          {"immediate"},
-		"_journal_mode":    {"WAL"},
-		"_synchronous":     {"FULL"},
-		"_busy_timeout":    {fmt.Sprint(busyTimeout.Milliseconds())},
-		"_foreign_keys":    {"on"},
-		"_stmt_cache_size": {"100"},
-	}
-	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: settings.Encode()}).String()
-	db := sql.OpenDB(connector{dsn: dsn, driver: &sqlite3.SQLiteDriver{ConnectHook: registerClock}, gate: newGate()})
+	db := sql.OpenDB(connector{dsn: dataSource(dir, name, url.Values{"_journal_mode": {"WAL"}}), driver: &sqlite3.SQLiteDriver{ConnectHook: registerClock}, gate: newGate()})
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	if err := migrate(ctx, db); err != nil {
 		_ = db.Close()
-		return nil, fmt.Errorf("database %s: %w", path, err)
+		return nil, fmt.Errorf("database %s: %w", databasePath(dir, name), err)
 	}
 	return db, nil
+}
+
+func databasePath(dir, name string) string { return filepath.Join(dir, name+".db") }
+
+// dataSource says how the driver opens a database: as settings say, and as all of ours.
+func dataSource(dir, name string, settings url.Values) string {
+	settings.Set("_txlock", "immediate")
+	settings.Set("_synchronous", "FULL")
+	settings.Set("_busy_timeout", fmt.Sprint(busyTimeout.Milliseconds()))
+	settings.Set("_foreign_keys", "on")
+	settings.Set("_stmt_cache_size", "100")
+	path := (&url.URL{Path: databasePath(dir, name)}).EscapedPath()
+	return (&url.URL{Scheme: "file", Opaque: path, RawQuery: settings.Encode()}).String()
 }
 
 func registerClock(conn *sqlite3.SQLiteConn) error {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -16,25 +18,51 @@ func newGate() gate { return make(gate, 1) }
 // gatedConn passes the gate before each write transaction and each statement outside of one that isn't a query.
 type gatedConn struct {
 	*sqlite3.SQLiteConn
-	gate   gate
-	inside bool
+	gate    gate
+	inside  bool
+	hurried bool // its busy timeout is shorter than busyTimeout
 }
 
+// enter waits as long as for a lock of SQLite's, and fails as if it were one.
 func (c *gatedConn) enter(ctx context.Context) error {
+	timer := time.NewTimer(busyTimeout)
+	defer timer.Stop()
 	select {
 	case c.gate <- struct{}{}:
 		c.inside = true
+		c.hurry(ctx)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-timer.C:
+		return sqlite3.Error{Code: sqlite3.ErrBusy}
 	}
 }
 
-func (c *gatedConn) leave() {
-	if c.inside {
-		c.inside = false
-		<-c.gate
+// hurry keeps SQLite from waiting for another process beyond the context's end, which it doesn't look at meanwhile.
+func (c *gatedConn) hurry(ctx context.Context) {
+	deadline, ok := ctx.Deadline()
+	if left := time.Until(deadline); ok && left < busyTimeout {
+		c.hurried = true
+		c.setBusyTimeout(max(left, time.Millisecond))
 	}
+}
+
+func (c *gatedConn) setBusyTimeout(d time.Duration) {
+	// It can't fail; and if it did, somebody would wait for another time than meant.
+	_, _ = c.SQLiteConn.ExecContext(context.Background(), fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()), nil)
+}
+
+func (c *gatedConn) leave() {
+	if !c.inside {
+		return
+	}
+	if c.hurried {
+		c.hurried = false
+		c.setBusyTimeout(busyTimeout)
+	}
+	c.inside = false
+	<-c.gate
 }
 
 // ExecContext writes.
@@ -63,6 +91,7 @@ func (c *gatedConn) BeginTx(ctx context.Context, options driver.TxOptions) (driv
 
 // Close leaves the gate too, if database/sql gives a connection up in the middle of a transaction.
 func (c *gatedConn) Close() error {
+	c.hurried = false
 	defer c.leave()
 	return c.SQLiteConn.Close()
 }

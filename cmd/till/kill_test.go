@@ -63,16 +63,16 @@ func (s *storm) insist(start int, path, body string) bool {
 	return false
 }
 
-// kills is how many processes the test kills: a few, or TILL_KILLS=50 for the long form
+// kills is how many processes the test kills: a few, or KILLS=50 for the long form
 //
-//	TILL_KILLS=50 go test ./cmd/till -run TestKillUnderLoad -v
+//	KILLS=50 go test ./cmd/till -run TestKillUnderLoad -v
 func kills(t *testing.T) int {
-	text := os.Getenv("TILL_KILLS")
+	text := os.Getenv("KILLS")
 	if text == "" {
 		return 4
 	}
 	kills, err := strconv.Atoi(text)
-	require.NoError(t, err, "TILL_KILLS")
+	require.NoError(t, err, "KILLS")
 	return kills
 }
 

@@ -45,10 +45,11 @@ came too late.
 
   till serve                       # then, in another terminal:
   curl -X POST localhost:8080/orders -d '{"orderNo":"A1","amountCents":9900}'
-  till sign                        # prints the callback that pays A1, to paste
+  curl -X POST localhost:8080/channel/mock/pay -d '{"outTradeNo":"A1-1"}'
+  curl localhost:8080/orders/A1    # PAID, once the channel's callback has come
 
 Every flag can also be given as an environment variable: --pay-window is
-TILL_PAY_WINDOW.`,
+TILL_PAY_WINDOW. "till serve --help" lists the routes.`,
 		Args:          noArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

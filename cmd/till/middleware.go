@@ -18,7 +18,6 @@ func limited(next http.Handler) http.Handler {
 		case places <- struct{}{}:
 			defer func() { <-places }()
 		default:
-			w.Header().Set("Retry-After", "1")
 			httpjson.WriteError(w, httpjson.Errorf(http.StatusServiceUnavailable, "overloaded", "too many requests at once; come again"))
 			return
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tillstorm/tillstorm/system"
@@ -34,6 +33,8 @@ type options struct {
 	closeBy     []string
 	consistency []string
 	logLevel    string
+
+	visitor bool // goes by the settings that the directory's instances have, and never changes them
 }
 
 func (o *options) register(flags *pflag.FlagSet) {
@@ -63,23 +64,6 @@ func registerKey(flags *pflag.FlagSet, key *string) {
 	flags.StringVar(key, "signing-key", developmentKey, "shared with the channels, at least 16 bytes; better given as\nTILL_SIGNING_KEY than on the command line")
 }
 
-// flagsFromEnv sets the flags that the command line leaves out from TILL_* variables.
-func flagsFromEnv(cmd *cobra.Command) error {
-	var problems []error
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		name := "TILL_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
-		if value, ok := os.LookupEnv(name); ok && !flag.Changed {
-			if err := cmd.Flags().Set(flag.Name, value); err != nil {
-				problems = append(problems, fmt.Errorf("%s: %w", name, err))
-			}
-		}
-	})
-	if len(problems) > 0 {
-		return usageError{errors.Join(problems...)}
-	}
-	return nil
-}
-
 // channelOption is one --channel: an emulator inside, or a channel outside that behaves like its personality.
 type channelOption struct {
 	name        string
@@ -94,10 +78,11 @@ func (o *options) parseChannels() ([]channelOption, error) {
 		known := slices.IndexFunc(channel.Personalities(), func(p channel.Personality) bool { return p.Name == name })
 		switch {
 		case outside && o.publicURL == "":
-			return nil, usageError{fmt.Errorf("--channel %s: a channel outside needs --public-url, to send its callbacks to", text)}
+			return nil, usageError{fmt.Errorf("%s has %q, a channel outside, which needs %s to send its callbacks to",
+				named("channel"), text, named("public-url"))}
 		case !outside && known < 0:
-			return nil, usageError{fmt.Errorf("--channel %s: there are emulators of %s, and for a channel outside NAME=URL",
-				text, strings.Join(personalityNames(), ", "))}
+			return nil, usageError{fmt.Errorf("%s has %q; there are emulators of %s, and for a channel outside NAME=URL",
+				named("channel"), text, strings.Join(personalityNames(), ", "))}
 		}
 		option := channelOption{name: name, url: url, personality: channel.Mock()}
 		if known >= 0 {
@@ -156,8 +141,29 @@ func (o *options) shopConfig(channels []channelOption) (system.Config, error) {
 		}
 		cfg.Channels = append(cfg.Channels, system.ChannelConfig{Name: c.name, URL: url, AckBody: c.personality.AckBody, Zone: c.personality.Zone})
 	}
-	if err := cfg.Validate(); err != nil {
-		return cfg, usageError{err}
+	return cfg, byFlags(cfg.Problems())
+}
+
+// flagOf is the flag from which a field of the shop's configuration is made.
+var flagOf = map[string]string{
+	"Channels": "channel", "ClosePolicy": "close", "CloseBy": "close-by", "Consistency": "consistency", "LateSuccess": "late-success",
+	"MerchantID": "merchant", "NotifyURL": "public-url", "RefundNotifyURL": "public-url", "PayWindow": "pay-window",
+	"ScanEvery": "scan-every", "SigningKey": "signing-key", "StockURL": "stock-url",
+}
+
+// byFlags tells what is wrong with the shop's configuration in the operator's words. Of one flag it tells one thing.
+func byFlags(problems []system.Problem) error {
+	var told []string
+	var errs []error
+	for _, p := range problems {
+		flag := flagOf[p.Field]
+		if !slices.Contains(told, flag) {
+			told = append(told, flag)
+			errs = append(errs, fmt.Errorf("%s %s", named(flag), p.What))
+		}
 	}
-	return cfg, nil
+	if len(errs) == 0 {
+		return nil
+	}
+	return usageError{errors.Join(errs...)}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func newReconcile() *cobra.Command {
-	var o options
+	o := options{visitor: true}
 	cmd := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Compare orders, payments, stock and the channels' bills once, now",
@@ -24,7 +24,10 @@ func newReconcile() *cobra.Command {
 journal, and the channels' bills of the days that are over. It repairs nothing. Each
 difference becomes one alert, however often it is found; reconcile prints the new
 ones and exits with 1 if there are any, and GET /alerts tells them all. It may run
-beside instances that serve the same --data.`,
+beside instances that serve the same --data, and must be given the same settings.
+
+A day's bill is compared when the day is over in the channel's time zone and the
+bill is made, 10:15 hours later; today is not compared yet.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLog(cmd.ErrOrStderr(), o.logLevel)
@@ -32,7 +35,7 @@ beside instances that serve the same --data.`,
 				return err
 			}
 			if _, err := os.Stat(filepath.Join(o.data, "orders.db")); err != nil {
-				return usageError{fmt.Errorf("--data %s has no orders.db, so there is nothing to compare", o.data)}
+				return usageError{fmt.Errorf("%s: %s has no orders.db, so there is nothing to compare", named("data"), o.data)}
 			}
 			t, err := openTill(cmd.Context(), &o, log)
 			if err != nil {
@@ -62,13 +65,39 @@ func reconcile(ctx context.Context, t *till, out io.Writer) error {
 	for _, a := range found {
 		fmt.Fprintf(out, "%s %s: %s\n", a.Kind, a.Subject, a.Detail)
 	}
-	switch {
-	case reconcileErr != nil || err != nil:
+	if reconcileErr != nil || err != nil {
 		return errors.Join(reconcileErr, err)
-	case len(found) > 0:
+	}
+	if len(found) == 0 {
+		fmt.Fprintf(out, "nothing new; earlier alerts: %d\n", len(before))
+	}
+	if err := tellCompared(ctx, t, out); err != nil {
+		return err
+	}
+	if len(found) > 0 {
 		return fmt.Errorf("new differences: %d", len(found))
 	}
-	fmt.Fprintf(out, "nothing new; earlier alerts: %d\n", len(before))
+	return nil
+}
+
+// tellCompared says what was compared, so that nobody takes a day that isn't for one that is in order.
+func tellCompared(ctx context.Context, t *till, out io.Writer) error {
+	days, err := t.shop.BillDays(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "compared: our books and the stock journal, as they are now")
+	for _, d := range days {
+		bills := fmt.Sprintf("%s's bill of %s", d.Channel, d.First)
+		if d.Days > 1 {
+			bills = fmt.Sprintf("%s's %d bills of %s to %s", d.Channel, d.Days, d.First, d.Last)
+		}
+		if d.Compared {
+			fmt.Fprintln(out, "compared:", bills)
+			continue
+		}
+		fmt.Fprintf(out, "not yet:  %s; asked for when that day is over, next at %s\n", bills, d.Next.Format("2006-01-02 15:04 -0700"))
+	}
 	return nil
 }
 

@@ -30,14 +30,12 @@ func newServe() *cobra.Command {
 		Short: "Serve orders, payments, and by default the channel's emulator and the stock service",
 		Long: `serve runs the service until it is interrupted. Everything is kept in SQLite
 databases in the --data directory; several instances may serve one directory, and
-any may be killed at any time.
+any may be killed at any time. What they must agree on, like the merchant, is
+changed by ending all of them and starting with other flags.
 
-  POST /orders                     {"orderNo":"A1","amountCents":9900}
-  GET  /orders/A1
-  POST /callback/pay               what a channel posts; see "till sign"
-  POST /channel/mock/pay           {"outTradeNo":"A1-1"}: the buyer pays, at the emulator
-  POST /stock-service/stock        {"sku":"S1","quantity":10}: stock comes in
-  GET  /healthz, /metrics`,
+Routes (an error is {"error":{"code":...,"message":...}}; docs/till.md has the codes):
+
+` + routesHelp(),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLog(cmd.ErrOrStderr(), o.logLevel)
@@ -56,7 +54,7 @@ any may be killed at any time.
 func newLog(to io.Writer, level string) (*slog.Logger, error) {
 	var at slog.Level
 	if err := at.UnmarshalText([]byte(level)); err != nil {
-		return nil, usageError{fmt.Errorf("--log-level must be debug, info, warn or error, not %q", level)}
+		return nil, usageError{fmt.Errorf("%s must be debug, info, warn or error, not %q", named("log-level"), level)}
 	}
 	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: at})), nil
 }
@@ -66,7 +64,7 @@ func newLog(to io.Writer, level string) (*slog.Logger, error) {
 func serve(ctx context.Context, addr string, o *options, log *slog.Logger) error {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return fmt.Errorf("--addr %s: %w", addr, err)
+		return fmt.Errorf("%s: %w", named("addr"), err)
 	}
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
@@ -75,7 +73,7 @@ func serve(ctx context.Context, addr string, o *options, log *slog.Logger) error
 		return errors.Join(err, listener.Close())
 	}
 	if o.signingKey == developmentKey {
-		log.Warn("callbacks are signed with the key that everybody knows; set TILL_SIGNING_KEY")
+		warnOfKey(listener.Addr(), log)
 	}
 	server := newServer(t.handler, log)
 	served := make(chan error, 1)
@@ -100,6 +98,16 @@ func serve(ctx context.Context, addr string, o *options, log *slog.Logger) error
 	err = errors.Join(err, t.close())
 	log.Info("stopped")
 	return err
+}
+
+// warnOfKey tells who can declare orders paid while callbacks are signed with the development key.
+func warnOfKey(addr net.Addr, log *slog.Logger) {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		log.Info("callbacks are signed with the development key; set " + variable("signing-key") + " before others can reach this address")
+		return
+	}
+	log.Warn("whoever reaches this address can declare any order paid: callbacks are signed with the development key, which everybody knows; set "+
+		variable("signing-key")+", or listen on 127.0.0.1 only", "addr", addr.String())
 }
 
 // newServer is an HTTP server with limits: no client can hold a connection, a body or a place in line for ever.

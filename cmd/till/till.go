@@ -12,6 +12,7 @@ import (
 	"github.com/tillstorm/tillstorm/system"
 	"github.com/tillstorm/tillstorm/system/channel"
 	"github.com/tillstorm/tillstorm/system/embedded"
+	"github.com/tillstorm/tillstorm/system/httpjson"
 	"github.com/tillstorm/tillstorm/system/inventory"
 )
 
@@ -20,11 +21,13 @@ type till struct {
 	shop    *system.Shop
 	handler http.Handler // of the shop, and of the services inside under their paths
 
+	agreed    *agreement
 	log       *slog.Logger
 	loops     *realLoops
 	inside    map[string]http.Handler // by host
 	client    *http.Client
 	mux       *http.ServeMux
+	routes    []httpjson.Route
 	banks     []*channel.Channel
 	databases []*sql.DB
 }
@@ -41,9 +44,16 @@ func openTill(ctx context.Context, o *options, log *slog.Logger) (*till, error) 
 		return nil, err
 	}
 	if err := os.MkdirAll(o.data, 0o750); err != nil {
-		return nil, fmt.Errorf("--data: %w", err)
+		return nil, fmt.Errorf("%s: %w", named("data"), err)
 	}
-	t := &till{log: log, loops: &realLoops{ctx: ctx}, inside: map[string]http.Handler{}, mux: http.NewServeMux()}
+	agreed, changed, err := agree(ctx, o.data, o.settings(), o.visitor)
+	if err != nil {
+		return nil, err
+	}
+	if len(changed) > 0 {
+		log.Warn("the settings are others than before", "changed", changed, "data", o.data)
+	}
+	t := &till{agreed: agreed, log: log, loops: &realLoops{ctx: ctx}, inside: map[string]http.Handler{}, mux: http.NewServeMux()}
 	t.client = &http.Client{Transport: &insideTransport{handlers: t.inside, network: http.DefaultTransport}}
 	if err := t.addAll(ctx, o, channels, cfg); err != nil {
 		return nil, errors.Join(err, t.close())
@@ -80,8 +90,9 @@ func (t *till) open(ctx context.Context, dir, name string, migrate func(context.
 }
 
 // serveInside makes a service known to the others by its host, and to everybody under a path.
-func (t *till) serveInside(host, path string, handler http.Handler) {
+func (t *till) serveInside(host, path string, handler http.Handler, routes []httpjson.Route) {
 	t.inside[host] = handler
+	t.routes = append(t.routes, below(path, routes)...)
 	t.mux.Handle(path+"/", http.StripPrefix(path, handler))
 }
 
@@ -98,7 +109,7 @@ func (t *till) addChannel(ctx context.Context, o *options, c channelOption) erro
 		return err
 	}
 	t.banks = append(t.banks, bank)
-	t.serveInside(channelHost(c.name), "/channel/"+c.name, bank.Handler())
+	t.serveInside(channelHost(c.name), channelPath+c.name, bank.Handler(), channel.Routes())
 	return nil
 }
 
@@ -111,7 +122,7 @@ func (t *till) addStock(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	t.serveInside(stockHost, "/stock-service", stock.Handler())
+	t.serveInside(stockHost, stockPath, stock.Handler(), inventory.Routes())
 	return nil
 }
 
@@ -142,6 +153,8 @@ func (t *till) addShop(ctx context.Context, dir string, cfg system.Config) error
 	}
 	t.inside[shopHost] = t.shop.Handler()
 	t.mux.Handle("/", t.shop.Handler())
+	t.routes = append(system.Routes(), t.routes...)
+	t.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { httpjson.WriteRoutes(w, t.routes) })
 	return nil
 }
 
@@ -153,11 +166,11 @@ func (t *till) start() {
 	t.shop.Start()
 }
 
-// close closes the databases, last opened first.
+// close closes the databases, last opened first, and only then lets others change the settings.
 func (t *till) close() error {
 	var errs []error
 	for n := len(t.databases) - 1; n >= 0; n-- {
 		errs = append(errs, t.databases[n].Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, t.agreed.close())...)
 }

@@ -18,7 +18,7 @@ func printCoverage(w io.Writer, c *scenarios.Coverage) {
 	empty, cells := printGrid(w, c)
 	fmt.Fprintf(w, "\n%d of %d cells are empty.\n\nwhere no process has died, by the order's state:\n\n", empty, cells)
 	for _, state := range scenarios.OrderStates {
-		printCrashes(w, state, c.Crashes[state])
+		printUncrashed(w, state, c.Crashes[state])
 	}
 	fmt.Fprintf(w, "\n%d orders have %d shapes, %d of which only one order has: the next order is of a new shape with a\n"+
 		"probability of %.1f%%, and the next seed has such an order with %.1f%%.\n",
@@ -54,8 +54,8 @@ func orDot(n int) string {
 	return fmt.Sprint(n)
 }
 
-// printCrashes tells the points of statements at which nothing died.
-func printCrashes(w io.Writer, state string, crashes map[string]int) {
+// printUncrashed tells the points of statements at which nothing died.
+func printUncrashed(w io.Writer, state string, crashes map[string]int) {
 	var never []string
 	for _, at := range slices.Sorted(maps.Keys(crashes)) {
 		if crashes[at] == 0 {

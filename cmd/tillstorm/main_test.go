@@ -48,6 +48,15 @@ func TestRunAndSweepJSONHaveTheContractsKeys(t *testing.T) {
 	}
 }
 
+func TestCrashJSONHasTheContractsKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "short.txtar")
+	const text = "-- setup --\norder A 1.00 CNY\n-- timeline --\n14:00:00.000 buyer creates A\n14:00:00.100 buyer cancels A\n"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	report, err := jsonOf(t, "points replies tried broken stale depth failures statements_without_point", "crash", file, "--depth", "2", "--budget", "3", "--json")
+	require.NoError(t, err)
+	assert.Equal(t, report["points"].(float64)+report["replies"].(float64)+3, report["tried"])
+}
+
 // A fault of a file that never comes is stale: it proves nothing any more.
 func TestRunOfAFileWhoseFaultNeverComes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stale.txtar")
@@ -97,6 +106,17 @@ func TestReplayGivesTheSweepsTrace(t *testing.T) {
 	assert.Equal(t, bytes.Count(text, []byte("\n")), strings.Count(text2, "\n"), "the trace alone, one line a record")
 }
 
+func TestReplayOverWAL(t *testing.T) {
+	swept, _, err := command(t, "sweep", "--seeds", "1", "--db", "wal")
+	require.NoError(t, err)
+	assert.Contains(t, swept, "profile storm over wal")
+	inMemory, _, err := command(t, "replay", "--seed", "1")
+	require.NoError(t, err)
+	again, _, err := command(t, "replay", "--seed", "1", "--journal", "wal")
+	require.NoError(t, err)
+	assert.NotEqual(t, inMemory, again)
+}
+
 func TestJUnitReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.xml")
 	_, _, err := command(t, "sweep", "--seeds", "1-2", "--junit", file)
@@ -109,12 +129,12 @@ func TestJUnitReport(t *testing.T) {
 func TestBadUsageIsExitCode2(t *testing.T) {
 	for _, args := range [][]string{
 		{"nonsense"}, {"sweep", "extra"}, {"sweep", "--nonsense"}, {"sweep", "--seeds", "5-1"}, {"sweep", "--seeds", "abc"},
-		{"sweep", "--profile", "nonsense"}, {"sweep", "--shard", "3/2"}, {"sweep", "--for", "-1s"}, {"sweep", "--workers", "-1"},
+		{"sweep", "--profile", "nonsense"}, {"sweep", "--db", "disk"}, {"sweep", "--shard", "3/2"}, {"sweep", "--for", "-1s"}, {"sweep", "--workers", "-1"},
 		{"sweep", "--seeds", "1-2", "--shard", "8/8"}, {"sweep", "--seeds", "1-2", "--for", "1ns"},
 		{"sweep", "--seeds", "1", "--junit", "/no/such/folder/r.xml"}, {"replay"}, {"replay", "--seed", "x"}, {"replay", "--seed", "1", "--profile", "nonsense"},
 		{"replay", "--seed", "1", "--trace", "/no/such/folder/t.txt"}, {"replay", "--seed", "1", "--fault", "network drops callback(A)#1"},
 		{"replay", payFile, "--fault", "nonsense"}, {"run"}, {"run", "/no/such/file.txtar"}, {"run", "main_test.go"}, {"run", payFile, "--seeds", "x"},
-		{"fmt"}, {"fmt", "main_test.go"},
+		{"fmt"}, {"fmt", "main_test.go"}, {"crash"}, {"crash", payFile, "--depth", "3"}, {"crash", payFile, "--budget", "-1"},
 	} {
 		assert.Equal(t, exitInvalid, run(t.Context(), args), "%v", args)
 	}

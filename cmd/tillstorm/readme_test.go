@@ -23,3 +23,12 @@ func TestReadmeListsTheProperties(t *testing.T) {
 	}
 	require.Equal(t, strings.TrimSpace(want.String()), table)
 }
+
+// The README shows an incident file as it is.
+func TestReadmeShowsTheIncident(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	incident, err := os.ReadFile("../../scenarios/incidents/late-callback-after-close.txtar")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), "```\n"+string(incident)+"```\n")
+}

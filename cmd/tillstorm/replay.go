@@ -15,9 +15,10 @@ import (
 
 func newReplay() *cobra.Command {
 	var (
-		seed           uint64
-		profile, trace string
-		added          []string
+		seed  uint64
+		trace string
+		drawn drawnFlags
+		added []string
 	)
 	c := &cobra.Command{
 		Use:   "replay [FILE]",
@@ -43,28 +44,29 @@ A FILE runs as it is written; with --seed, the network's latencies are drawn. Ea
 				replayed, err = fileCase(args[0], added)
 				replayed.Seed, replayed.Vary = seed, seeded
 			case seeded:
-				replayed, err = seedCase(seed, profile, added)
+				replayed, err = seedCase(seed, &drawn, added)
 			default:
 				err = fmt.Errorf("what is to be replayed: --seed N, or an incident FILE")
 			}
 			if err != nil {
 				return err
 			}
+			replayed.Journal = drawn.journal
 			return replay(c, replayed, trace)
 		},
 	}
 	f := c.Flags()
 	f.Uint64Var(&seed, "seed", 0, "the seed to run")
-	f.StringVar(&profile, "profile", "storm", "the profile it failed under: "+profileNames())
+	drawn.add(f, "journal") // --db chooses among the databases of one run
 	f.StringArrayVar(&added, "fault", nil, "also do this to a FILE's run, for example 'network drops callback(A)#1'")
 	f.StringVar(&trace, "trace", "", "write the trace to this file: JSON lines if it ends in .jsonl, else text; - is standard output")
 	return c
 }
 
-func seedCase(seed uint64, profile string, added []string) (scenarios.Case, error) {
-	p, err := faults.ProfileNamed(profile)
+func seedCase(seed uint64, drawn *drawnFlags, added []string) (scenarios.Case, error) {
+	p, err := drawn.resolve()
 	if err != nil {
-		return scenarios.Case{}, fmt.Errorf("--profile: %w", err)
+		return scenarios.Case{}, err
 	}
 	if len(added) > 0 {
 		return scenarios.Case{}, fmt.Errorf("--fault needs a FILE: a seed draws its own")
@@ -90,7 +92,7 @@ func fileCase(file string, added []string) (scenarios.Case, error) {
 
 // replay runs a case twice and tells what became of it.
 func replay(c *cobra.Command, replayed scenarios.Case, trace string) error {
-	arena := sim.NewArena()
+	arena := replayed.Journal.NewArena()
 	defer arena.Close()
 	result, err := scenarios.Run(replayed, arena)
 	if err != nil {

@@ -13,17 +13,20 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/scenarios"
+	"github.com/tillstorm/tillstorm/sim"
 )
 
 func newSweep() *cobra.Command {
 	var (
-		seeds, profile, shard, junit string
-		workers                      int
-		limit                        time.Duration
-		asJSON, cover                bool
+		seeds, shard, junit string
+		drawn               drawnFlags
+		workers             int
+		limit               time.Duration
+		asJSON, cover       bool
 	)
 	c := &cobra.Command{
 		Use:   "sweep",
@@ -43,13 +46,13 @@ far has a shape of its own, the next one has a new shape (Good-Turing).`,
   tillstorm sweep --seeds 1-8000 --shard 2/8 --junit report.xml`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s := scenarios.Sweep{Workers: workers, For: limit, Cover: cover}
+			s := scenarios.Sweep{Workers: workers, For: limit, Journal: drawn.journal, Cover: cover}
 			var err error
 			if s.Seeds, err = scenarios.ParseSeeds(seeds); err != nil {
 				return fmt.Errorf("--seeds: %w", err)
 			}
-			if s.Profile, err = faults.ProfileNamed(profile); err != nil {
-				return fmt.Errorf("--profile: %w", err)
+			if s.Profile, err = drawn.resolve(); err != nil {
+				return err
 			}
 			if shard != "" {
 				if s.Shard, err = scenarios.ParseShard(shard); err != nil {
@@ -75,7 +78,7 @@ far has a shape of its own, the next one has a new shape (Good-Turing).`,
 			if report.Seeds == 0 {
 				return fmt.Errorf("not one seed ran: --for %v is too short", limit)
 			}
-			verdict := printReport(c, fmt.Sprintf("seeds %s, profile %s", s.Seeds, s.Profile.Name), report, asJSON)
+			verdict := printReport(c, s.Title(), report, asJSON)
 			if junit != "" {
 				if err := writeJUnit(junit, s, report); err != nil {
 					return errors.Join(verdict, fmt.Errorf("--junit: %w", err))
@@ -89,7 +92,7 @@ far has a shape of its own, the next one has a new shape (Good-Turing).`,
 	}
 	f := c.Flags()
 	f.StringVar(&seeds, "seeds", "1-500", "the seeds to run, A-B")
-	f.StringVar(&profile, "profile", "storm", "how much goes wrong: "+profileNames())
+	drawn.add(f, "db")
 	f.StringVar(&shard, "shard", "", "run only the I-th of N parts of the seeds, I/N")
 	f.IntVar(&workers, "workers", 0, "worlds at once (default: one for each processor)")
 	f.DurationVar(&limit, "for", 0, "take no new seed after this long, for example 10m")
@@ -99,12 +102,38 @@ far has a shape of its own, the next one has a new shape (Good-Turing).`,
 	return c
 }
 
-func profileNames() string {
-	var names []string
-	for _, p := range faults.Profiles() {
-		names = append(names, p.Name)
+// drawnFlags say what seeds are drawn from, and over which databases they run.
+type drawnFlags struct {
+	profile, strategy string
+	journal           sim.Journal
+}
+
+func (d *drawnFlags) add(f *pflag.FlagSet, journal string) {
+	f.StringVar(&d.profile, "profile", "storm", "how much goes wrong: "+names(faults.Profiles(), func(p faults.Profile) string { return p.Name }))
+	f.StringVar(&d.strategy, "strategy", "", "how runs are varied: "+names(faults.Strategies(), func(s faults.Strategy) string { return s.Name })+" (default: each seed draws one)")
+	f.TextVar(&d.journal, journal, sim.MemDB, "how the databases lock: memdb, or wal as in production")
+}
+
+// resolve returns the profile, with its strategy.
+func (d *drawnFlags) resolve() (faults.Profile, error) {
+	p, err := faults.ProfileNamed(d.profile)
+	if err != nil {
+		return p, fmt.Errorf("--profile: %w", err)
 	}
-	return strings.Join(names, ", ")
+	if d.strategy != "" {
+		if p.Strategy, err = faults.StrategyNamed(d.strategy); err != nil {
+			return p, fmt.Errorf("--strategy: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func names[T any](all []T, name func(T) string) string {
+	var list []string
+	for _, one := range all {
+		list = append(list, name(one))
+	}
+	return strings.Join(list, ", ")
 }
 
 // progressEvery is how often a command that takes long says how far it is.

@@ -103,7 +103,7 @@ func isURL(text string) bool {
 // trade is USERPAYING.
 func (c *Channel) handleStart(r *http.Request) (any, error) {
 	var request tradeRequest
-	if err := httpjson.Read(r, &request); err != nil {
+	if err := httpjson.ReadStrict(r, &request); err != nil {
 		return nil, err
 	}
 	t, err := c.startTrade(r.Context(), request.OutTradeNo)
@@ -117,7 +117,7 @@ func (c *Channel) handleStart(r *http.Request) (any, error) {
 // charge again; a closed one is ORDER_CLOSED.
 func (c *Channel) handlePay(r *http.Request) (any, error) {
 	var request payRequest
-	if err := httpjson.Read(r, &request); err != nil {
+	if err := httpjson.ReadStrict(r, &request); err != nil {
 		return nil, err
 	}
 	trace := r.Header.Get(traceHeader)
@@ -205,7 +205,9 @@ func (c *Channel) handleRefund(r *http.Request) (any, error) {
 
 // handleRefundQuery answers with a refund as it stands.
 func (c *Channel) handleRefundQuery(r *http.Request) (any, error) {
-	var request struct{ RefundNo string }
+	var request struct {
+		RefundNo string `json:"refundNo"`
+	}
 	if err := httpjson.Read(r, &request); err != nil {
 		return nil, err
 	}

@@ -73,26 +73,29 @@ func (c *Channel) Handler() http.Handler { return c.handler }
 // Start takes up what an earlier life of this emulator left pending: notifications, charges and refunds under way.
 func (c *Channel) Start() { c.env.Loops.Go("resume", c.resume) }
 
-func (c *Channel) routes() http.Handler {
-	mux := http.NewServeMux()
-	// The merchant's.
-	mux.Handle("POST /prepay", c.keyed(c.faulty(c.endpoint(c.handlePrepay))))
-	mux.Handle("POST /query", c.keyed(c.faulty(c.endpoint(c.handleQuery))))
-	mux.Handle("POST /close", c.keyed(c.faulty(c.endpoint(c.handleClose))))
-	mux.Handle("POST /refund", c.keyed(c.faulty(c.endpoint(c.handleRefund))))
-	mux.Handle("POST /refund/query", c.keyed(c.endpoint(c.handleRefundQuery)))
-	mux.Handle("POST /bill", c.keyed(c.endpoint(c.handleBill)))
+// Routes lists what a channel can be asked for.
+func Routes() []httpjson.Route { return new(Channel).routes().Routes() }
+
+func (c *Channel) routes() *httpjson.Router {
+	router := httpjson.NewRouter()
 	// The payer's.
-	mux.Handle("POST /start", c.endpoint(c.handleStart))
-	mux.Handle("POST /pay", c.endpoint(c.handlePay))
+	router.Handle("POST /start", `the payer opens the payment: {"outTradeNo":"A1-1"}`, c.endpoint(c.handleStart))
+	router.Handle("POST /pay", `the payer pays: {"outTradeNo":"A1-1"}; the callback follows`, c.endpoint(c.handlePay))
+	// The merchant's.
+	router.Handle("POST /prepay", "open a trade", c.keyed(c.faulty(c.endpoint(c.handlePrepay))))
+	router.Handle("POST /query", "how a trade stands", c.keyed(c.faulty(c.endpoint(c.handleQuery))))
+	router.Handle("POST /close", "end an unpaid trade", c.keyed(c.faulty(c.endpoint(c.handleClose))))
+	router.Handle("POST /refund", "give money back", c.keyed(c.faulty(c.endpoint(c.handleRefund))))
+	router.Handle("POST /refund/query", "how a refund stands", c.keyed(c.endpoint(c.handleRefundQuery)))
+	router.Handle("POST /bill", "a page of a closed day's bill", c.keyed(c.endpoint(c.handleBill)))
 	// The operator's.
-	mux.Handle("POST /operator/trade", c.endpoint(c.handleOddity))
-	mux.Handle("POST /operator/refund", c.endpoint(c.handleDecideRefund))
-	mux.Handle("POST /operator/finish", c.endpoint(c.handleFinish))
-	mux.Handle("POST /operator/resend", c.endpoint(c.handleResend))
-	mux.Handle("POST /operator/bill", c.endpoint(c.handleBillDelay))
-	mux.Handle("POST /operator/bill-row", c.endpoint(c.handleBillEdit))
-	return mux
+	router.Handle("POST /operator/trade", "how the channel misbehaves for a trade", c.endpoint(c.handleOddity))
+	router.Handle("POST /operator/refund", "decide a refund that hangs", c.endpoint(c.handleDecideRefund))
+	router.Handle("POST /operator/finish", "tell a charge once more, as FINISHED", c.endpoint(c.handleFinish))
+	router.Handle("POST /operator/resend", "send a trade's notices once more", c.endpoint(c.handleResend))
+	router.Handle("POST /operator/bill", "make a day's bill late", c.endpoint(c.handleBillDelay))
+	router.Handle("POST /operator/bill-row", "put a mistake into a bill to come", c.endpoint(c.handleBillEdit))
+	return router
 }
 
 func (c *Channel) endpoint(handle func(*http.Request) (any, error)) http.Handler {

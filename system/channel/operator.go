@@ -16,7 +16,7 @@ func (c *Channel) handleOddity(r *http.Request) (any, error) {
 		OutTradeNo string `json:"outTradeNo"`
 		Oddity
 	}{Oddity: c.cfg.Oddity}
-	if err := httpjson.Read(r, &request); err != nil {
+	if err := httpjson.ReadStrict(r, &request); err != nil {
 		return nil, err
 	}
 	if request.OutTradeNo == "" {
@@ -31,8 +31,11 @@ func (c *Channel) handleOddity(r *http.Request) (any, error) {
 // handleDecideRefund answers POST /operator/refund: an operator decides a refund that is PROCESSING or ABNORMAL. A
 // final one stays as it is.
 func (c *Channel) handleDecideRefund(r *http.Request) (any, error) {
-	var request struct{ RefundNo, State string }
-	if err := httpjson.Read(r, &request); err != nil {
+	var request struct {
+		RefundNo string `json:"refundNo"`
+		State    string `json:"state"`
+	}
+	if err := httpjson.ReadStrict(r, &request); err != nil {
 		return nil, err
 	}
 	switch request.State {
@@ -49,7 +52,7 @@ func (c *Channel) handleDecideRefund(r *http.Request) (any, error) {
 // handleFinish answers POST /operator/finish: a charge is told once more, as FINISHED.
 func (c *Channel) handleFinish(r *http.Request) (any, error) {
 	var request tradeRequest
-	if err := httpjson.Read(r, &request); err != nil {
+	if err := httpjson.ReadStrict(r, &request); err != nil {
 		return nil, err
 	}
 	var t trade
@@ -76,7 +79,7 @@ SELECT notice_id FROM notifications WHERE out_trade_no = ?1 ORDER BY notice_id`
 // once, whether it was acknowledged or not.
 func (c *Channel) handleResend(r *http.Request) (any, error) {
 	var request tradeRequest
-	if err := httpjson.Read(r, &request); err != nil {
+	if err := httpjson.ReadStrict(r, &request); err != nil {
 		return nil, err
 	}
 	ids, err := c.listIDs(r.Context(), listNotices, request.OutTradeNo)
@@ -99,7 +102,7 @@ func (c *Channel) handleBillDelay(r *http.Request) (any, error) {
 		Date    string `json:"date"`
 		DelayMs int64  `json:"delayMs"`
 	}
-	if err := httpjson.Read(r, &request); err != nil {
+	if err := httpjson.ReadStrict(r, &request); err != nil {
 		return nil, err
 	}
 	if _, err := time.Parse(time.DateOnly, request.Date); err != nil || request.DelayMs < 0 {
@@ -133,7 +136,7 @@ ON CONFLICT (reference) DO UPDATE SET action = ?2, kind = ?3, out_trade_no = ?4,
 // handleBillEdit answers POST /operator/bill-row. A bill that is made already stays as it is.
 func (c *Channel) handleBillEdit(r *http.Request) (any, error) {
 	var e billEdit
-	if err := httpjson.Read(r, &e); err != nil {
+	if err := httpjson.ReadStrict(r, &e); err != nil {
 		return nil, err
 	}
 	if err := e.check(); err != nil {

@@ -3,13 +3,14 @@
 package httpjson
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
+
+	"github.com/tillstorm/tillstorm/system/sqldb"
 )
 
 // MaxBodyBytes bounds every body that is read, of requests and of other services' answers.
@@ -42,50 +43,6 @@ func ReadBody(from io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-// Decode fills value from body, which must be exactly one JSON object. What isn't is a 400 body_invalid. A field of the
-// wrong type is named in the message; fields nobody knows are ignored, so that a channel may add some.
-func Decode(body []byte, value any) error {
-	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
-		return Errorf(http.StatusBadRequest, "body_invalid", "the body must be a JSON object")
-	}
-	err := json.Unmarshal(body, value) // unlike a Decoder, it refuses what follows the object
-	var mismatch *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &mismatch):
-		return Errorf(http.StatusBadRequest, "body_invalid", "%s can't be a %s", mismatch.Field, mismatch.Value)
-	case err != nil:
-		return Errorf(http.StatusBadRequest, "body_invalid", "the body is not JSON: %v", err)
-	}
-	return nil
-}
-
-// Read is ReadBody followed by Decode.
-func Read(r *http.Request, value any) error {
-	body, err := ReadBody(r.Body)
-	if err != nil {
-		return err
-	}
-	return Decode(body, value)
-}
-
-// ReadStrict is Read for a body that our own callers write: a field nobody knows is a 400 field_unknown, since a
-// misspelt one would otherwise be taken for one that was left out.
-func ReadStrict(r *http.Request, value any) error {
-	body, err := ReadBody(r.Body)
-	if err != nil {
-		return err
-	}
-	if err := Decode(body, value); err != nil {
-		return err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(value); err != nil {
-		return Errorf(http.StatusBadRequest, "field_unknown", "%s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return nil
-}
-
 // Write answers with value as JSON.
 func Write(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
@@ -97,13 +54,26 @@ func Write(w http.ResponseWriter, status int, value any) {
 	_, _ = w.Write(append(body, '\n')) // a client that has gone away asks again
 }
 
-// WriteError answers with an error. What isn't an *Error is our own trouble, a 500 that tells nothing of the inside.
-func WriteError(w http.ResponseWriter, err error) {
+// AsError is the answer that an error stands for. What isn't an *Error is our own trouble, told without its inside: a
+// 503 busy when the database's lock or time for the request couldn't be had, which passes, else a 500 internal.
+func AsError(err error) *Error {
 	var refusal *Error
-	if !errors.As(err, &refusal) {
-		refusal = Errorf(http.StatusInternalServerError, "internal", "the request failed here; try it again")
+	switch {
+	case errors.As(err, &refusal):
+		return refusal
+	case sqldb.IsBusy(err), errors.Is(err, context.DeadlineExceeded):
+		return Errorf(http.StatusServiceUnavailable, "busy", "the database is busy; try again")
 	}
-	Write(w, refusal.Status, ErrorBody{Error: ErrorDetail{Code: refusal.Code, Message: refusal.Message}})
+	return Errorf(http.StatusInternalServerError, "internal", "the request failed here; try it again")
+}
+
+// WriteError answers with an error, and after a 503 tells when to come again.
+func WriteError(w http.ResponseWriter, err error) {
+	answer := AsError(err)
+	if answer.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	Write(w, answer.Status, ErrorBody{Error: ErrorDetail{Code: answer.Code, Message: answer.Message}})
 }
 
 // ErrorBody is the JSON shape of every answer that refuses or fails.

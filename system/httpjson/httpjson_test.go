@@ -1,12 +1,15 @@
 package httpjson_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tillstorm/tillstorm/system/httpjson"
@@ -52,4 +55,25 @@ func TestWriteErrorHidesTheInside(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 500, w.Code)
 	require.NotContains(t, string(body), "secret")
+}
+
+func TestAsError(t *testing.T) {
+	for _, c := range []struct {
+		err        error
+		status     int
+		code       string
+		retryAfter string
+	}{
+		{httpjson.Errorf(409, "order_conflict", "no"), 409, "order_conflict", ""},
+		{fmt.Errorf("begin create: %w", sqlite3.Error{Code: sqlite3.ErrBusy}), 503, "busy", "1"},
+		{fmt.Errorf("begin create: %w", context.DeadlineExceeded), 503, "busy", "1"},
+		{fmt.Errorf("begin create: %w", sqlite3.Error{Code: sqlite3.ErrFull}), 500, "internal", ""},
+		{errors.New("anything"), 500, "internal", ""},
+	} {
+		w := httptest.NewRecorder()
+		httpjson.WriteError(w, c.err)
+		require.Equal(t, c.status, w.Code, "%v", c.err)
+		require.Contains(t, w.Body.String(), `"code":"`+c.code+`"`)
+		require.Equal(t, c.retryAfter, w.Header().Get("Retry-After"))
+	}
 }

@@ -21,15 +21,18 @@ const (
 // traceHeader carries a request's trace id into the log.
 const traceHeader = "X-Trace-Id"
 
-func (s *Service) routes() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("POST /freeze", s.endpoint(s.handleFreeze))
-	mux.Handle("POST /release", s.endpoint(s.handleRelease))
-	mux.Handle("POST /deduct", s.endpoint(s.handleDeduct))
-	mux.Handle("POST /stock", s.endpoint(s.handlePut))
-	mux.Handle("GET /stock/{sku}", s.endpoint(s.handleStock))
-	mux.Handle("GET /journal", s.endpoint(s.handleJournal))
-	return mux
+// Routes lists what the service can be asked for.
+func Routes() []httpjson.Route { return new(Service).routes().Routes() }
+
+func (s *Service) routes() *httpjson.Router {
+	router := httpjson.NewRouter()
+	router.Handle("POST /stock", `stock comes in: {"sku":"S1","quantity":10}; with a putNo, repeats change nothing`, s.endpoint(s.handlePut))
+	router.Handle("GET /stock/{sku}", "where the units are", s.endpoint(s.handleStock))
+	router.Handle("POST /freeze", "promise stock to an order", s.endpoint(s.handleFreeze))
+	router.Handle("POST /release", "take the promise back", s.endpoint(s.handleRelease))
+	router.Handle("POST /deduct", "turn the promise into a sale", s.endpoint(s.handleDeduct))
+	router.Handle("GET /journal?after&limit&orderNo", "the movements, oldest first; of some orders, if orderNo is given once or more", s.endpoint(s.handleJournal))
+	return router
 }
 
 func (s *Service) endpoint(handle func(*http.Request) (any, error)) http.Handler {
@@ -110,7 +113,7 @@ func readOrderNo(r *http.Request) (string, error) {
 
 func (s *Service) handlePut(r *http.Request) (any, error) {
 	var wanted putRequest
-	if err := httpjson.Read(r, &wanted); err != nil {
+	if err := httpjson.ReadStrict(r, &wanted); err != nil {
 		return nil, err
 	}
 	if wanted.PutNo == "" {

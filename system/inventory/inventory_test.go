@@ -195,7 +195,7 @@ func TestJournalOfSomeOrders(t *testing.T) {
 		{"journalId":5,"orderNo":"C","movement":"release","sku":"S1","quantity":2,"atMs":1700000000000}]}`, text)
 	_, text = f.do("GET", "/journal?orderNo=NONE", "")
 	require.JSONEq(t, `{"next":0,"rows":[]}`, text)
-	status, code := f.do("GET", "/journal?x"+strings.Repeat("&orderNo=A", 26), "")
+	status, code := f.do("GET", "/journal?after=0"+strings.Repeat("&orderNo=A", 26), "")
 	require.Equal(t, 400, status)
 	require.Equal(t, "orderNo_invalid", code)
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -16,18 +17,28 @@ import (
 // Header is the HTTP header that carries the signature.
 const Header = "X-Signature"
 
-// Error says why a signature was refused. Its text is a stable error code.
-type Error string
+// Error says why a signature was refused: a stable code for programs, and a message for people. The message of an
+// ErrInvalid tells nothing that would help to make a better one.
+type Error struct{ Code, Message string }
 
 // The reasons to refuse a signature.
-const (
-	ErrMissing   Error = "signature_missing"   // no header at all
-	ErrMalformed Error = "signature_malformed" // not of the form t=...,v1=...
-	ErrInvalid   Error = "signature_invalid"   // made with another key, or for another body or time
-	ErrStale     Error = "signature_stale"     // authentic, but too old or too far in the future
+var (
+	ErrMissing   = &Error{"signature_missing", "there is no " + Header + " header; it reads " + form}
+	ErrMalformed = &Error{"signature_malformed", Header + " must read " + form}
+	ErrInvalid   = &Error{"signature_invalid", Header + " is not ours: it was made with another key, or for another body or time"}
+	// ErrStale is the kind of a signature that once was good; the message of each says how far off its time is.
+	ErrStale = &Error{"signature_stale", Header + " is too old, or too far in the future"}
 )
 
-func (e Error) Error() string { return string(e) }
+const form = "t=SECONDS,v1=HMAC: Unix seconds, and the hex HMAC-SHA256 of SECONDS.BODY"
+
+func (e *Error) Error() string { return e.Message }
+
+// Is makes all errors of one code the same to errors.Is.
+func (e *Error) Is(target error) bool {
+	other, ok := target.(*Error)
+	return ok && other.Code == e.Code
+}
 
 // Sign returns the header's value for body, signed at the given time (whole seconds).
 func Sign(key, body []byte, at time.Time) string {
@@ -53,9 +64,19 @@ func Verify(key, body []byte, header string, now time.Time, maxAge time.Duration
 		return ErrMalformed
 	}
 	if age := now.Sub(time.Unix(unix, 0)); age > maxAge || age < -maxAge {
-		return ErrStale
+		return stale(age, maxAge)
 	}
 	return nil
+}
+
+// stale is the ErrStale of a signature that was made so long ago.
+func stale(age, maxAge time.Duration) error {
+	off := "ago"
+	if age < 0 {
+		off = "ahead of the clock here"
+	}
+	message := fmt.Sprintf("%s is good, but its time is %v %s; at most %v is taken", Header, age.Abs().Round(time.Second), off, maxAge)
+	return &Error{ErrStale.Code, message}
 }
 
 func parse(header string) (seconds string, mac []byte, ok bool) {
