@@ -16,6 +16,8 @@ type deeds struct {
 	outcomes map[string]string // by task
 }
 
+func newDeeds() deeds { return deeds{map[string]string{}, map[string]string{}} }
+
 func (d *deeds) observe(r *sim.Record) {
 	if r.Node != buyerNode {
 		return

@@ -128,5 +128,14 @@ func role(task string) string {
 	return task
 }
 
+// StrikesOrders says whether the kind is anchored to what may be about one order.
+func (k Kind) StrikesOrders() bool {
+	s := k.spec()
+	return s != nil && (s.drawnOnTheWay() || s.anchor == atTrade || s.anchor == atRow)
+}
+
+// Kills says whether the kind ends a process at a step.
+func (k Kind) Kills() bool { return k == Crash || k == CrashLoop || k == SlowRestart }
+
 // within says whether a time falls into a perturbation's.
 func (p *Perturbation) within(at time.Duration) bool { return at >= p.From && at-p.From < p.For }

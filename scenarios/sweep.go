@@ -69,6 +69,7 @@ type Sweep struct {
 	Shard   Shard
 	Workers int           // worlds at once; by default one for each processor
 	For     time.Duration // stop taking new seeds after this; zero runs them all
+	Cover   bool          // report the coverage
 	// Progress, if set, is called now and then from one goroutine at a time.
 	Progress func(done, failed int)
 
@@ -118,6 +119,7 @@ type Report struct {
 	Probes      map[string]int `json:"probes"`
 	Operations  map[string]int `json:"operations"`
 	Unreached   []string       `json:"unreached"`
+	Coverage    *Coverage      `json:"coverage,omitempty"`
 
 	proves bool // there were enough seeds, so that whatever is unreached counts
 }
@@ -183,17 +185,24 @@ func (s Sweep) Run(ctx context.Context) (*Report, error) {
 		ctx, cancel = context.WithTimeout(ctx, s.For)
 		defer cancel()
 	}
-	outcomes, err := runAll(s.Workers, s.jobs(ctx), s.Progress)
+	var cover *Coverage
+	if s.Cover {
+		cover = newCoverage(s.Profile)
+	}
+	outcomes, err := runAll(s.Workers, s.jobs(ctx, cover), s.Progress)
 	if err != nil {
 		return nil, err
 	}
 	r := newReport(outcomes, began)
+	if r.Coverage = cover; cover != nil {
+		cover.estimate()
+	}
 	r.vacuous(s.Profile, cmp.Or(s.enough, enoughSeeds))
 	return r, nil
 }
 
 // jobs draws the shard's seeds in order, until the context ends.
-func (s Sweep) jobs(ctx context.Context) iter.Seq[job] {
+func (s Sweep) jobs(ctx context.Context, cover *Coverage) iter.Seq[job] {
 	step, first := uint64(1), s.Seeds.First
 	if s.Shard.N > 0 {
 		step, first = uint64(s.Shard.N), s.Seeds.First+uint64(s.Shard.I-1)
@@ -205,7 +214,7 @@ func (s Sweep) jobs(ctx context.Context) iter.Seq[job] {
 			if s.adjust != nil {
 				s.adjust(&c)
 			}
-			if !yield(job{number: n, c: c, twice: n%recheckEvery == 0}) {
+			if !yield(job{number: n, c: c, twice: n%recheckEvery == 0, cover: cover}) {
 				return
 			}
 		}

@@ -170,7 +170,7 @@ func TestVacuousSweepIsStale(t *testing.T) {
 func TestShardsMakeTheWhole(t *testing.T) {
 	var seen []uint64
 	for i := 1; i <= 3; i++ {
-		for j := range (Sweep{Seeds: Seeds{10, 20}, Shard: Shard{i, 3}}).jobs(t.Context()) {
+		for j := range (Sweep{Seeds: Seeds{10, 20}, Shard: Shard{i, 3}}).jobs(t.Context(), nil) {
 			assert.Equal(t, j.number == 0, j.twice, "the first seed of every shard is run twice")
 			seen = append(seen, j.c.Seed)
 		}

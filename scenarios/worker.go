@@ -17,6 +17,7 @@ type job struct {
 	number int // outcomes are told in this order
 	c      Case
 	twice  bool // run it again and compare the traces
+	cover  *Coverage
 }
 
 // recheckEvery is how often a job is run twice, the second time in an arena of its
@@ -125,6 +126,9 @@ func (w *worker) run(j job) (outcome, error) {
 			o.verdict = Nondeterministic
 			o.failures = []SeedFailure{j.c.fails(Nondeterministic, string(Nondeterministic), difference)}
 		}
+	}
+	if j.cover != nil {
+		j.cover.add(r)
 	}
 	o.result = *r
 	o.result.Trace = nil
