@@ -4,7 +4,7 @@ PROFILE ?= storm
 .PHONY: test sweep lint bench fmt
 
 test: ## all tests
-	go test ./...
+	go test -timeout 30m ./...
 
 sweep: ## many seeds: make sweep SEEDS=1-5000
 	go run ./cmd/tillstorm sweep --seeds $(SEEDS) --profile $(PROFILE)

@@ -113,8 +113,7 @@ func Run(c Case, arena *sim.Arena, running ...func(*sim.World)) (*Result, error)
 		f(w.World)
 	}
 	if c.survey != nil {
-		c.survey.begin(w)
-		defer c.survey.end()
+		c.survey.begin(&c, w)
 	}
 	w.World.Run(max(horizon, c.Workload.end())) // the storm; injectors stop by themselves at the horizon
 	w.settle()

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -16,70 +17,66 @@ type survey struct {
 	begun      bool
 
 	settled    func() bool
-	busy       time.Duration   // when something was last pending
-	steps      []string        // of what may crash
+	busy       time.Duration   // until when something was pending, or will be
+	steps      []string        // of the system
 	answers    []string        // messages
 	statements map[string]bool // that were reached, see statementNames
-	counted    struct{ steps, answers int }
 }
 
-// grace is how long after the last thing that was pending the run goes on: the
-// longest that anybody waits for an answer.
+// grace is how long after the last thing that was pending a run is over: the longest
+// that anybody waits for an answer.
 const grace = patience
 
-// begin prepares for a run, the first or another.
-func (s *survey) begin(w *world) {
-	*s = survey{node: s.node, from: s.from, begun: s.from == "", settled: w.evidence.Settled, statements: map[string]bool{}}
+// begin prepares for a run of a case, the first or another.
+func (s *survey) begin(c *Case, w *world) {
+	*s = survey{
+		node: s.node, from: s.from, begun: s.whole(),
+		settled: w.evidence.Settled, busy: c.Workload.end(), statements: map[string]bool{},
+	}
 }
 
-// end forgets what came after the run was over.
-func (s *survey) end() { s.steps, s.answers = s.steps[:s.counted.steps], s.answers[:s.counted.answers] }
-
-// whole says that the survey is of the whole run: then no run of a loop may be left
-// out.
+// whole says that the survey is of the whole run: until that is over, no run of a
+// loop may be left out.
 func (s *survey) whole() bool { return s.from == "" }
 
+// over says whether the run is over at true time at.
+func (s *survey) over(at time.Duration) bool { return at > s.busy+grace }
+
 func (s *survey) step(step sim.Step) {
-	if name := step.Name(); s.begun && mayCrash(step.Node) && (s.node == "" || s.node == step.Node) {
-		s.steps = append(s.steps, name)
-	} else if name == s.from {
-		s.begun = true
+	folder := folderOf(step.Node)
+	if !s.settled() || step.Node == "buyer" {
+		s.busy = max(s.busy, step.At)
 	}
 	if s.whole() {
-		s.statements[folderOf(step.Node)+"/"+step.Op] = true
+		s.statements[folder+"/"+step.Op] = true
 		s.statements["system/sqldb/"+step.Op] = true
 	}
-	s.count(step.At, step.Node)
+	switch name := step.Name(); {
+	case !s.begun:
+		s.begun = name == s.from
+	case folder != "" && !s.over(step.At) && (s.node == "" || s.node == step.Node):
+		s.steps = append(s.steps, name)
+	}
 }
 
 func (s *survey) message(m *sim.Message) {
-	if m.Leg == sim.Answer {
+	if m.Leg == sim.Answer && !s.over(m.At) {
 		s.answers = append(s.answers, m.Name())
-		s.count(m.At, m.From)
 	}
 }
 
-func (s *survey) count(at time.Duration, node string) {
-	if !s.settled() || node == "buyer" {
-		s.busy = at
-	}
-	if at <= s.busy+grace {
-		s.counted.steps, s.counted.answers = len(s.steps), len(s.answers)
-	}
-}
-
-// mayCrash spares those who are no part of the system.
-func mayCrash(node string) bool { return node != "buyer" && node != "staff" }
-
-// folderOf returns where the code of a node comes from.
+// folderOf returns where the code of a node comes from, "" for who is no part of the
+// system.
 func folderOf(node string) string {
 	switch {
-	case strings.HasPrefix(node, "shop"):
+	case strings.HasPrefix(node, "shop-"):
 		return "system"
 	case node == "stock":
 		return "system/inventory"
+	case slices.Contains(channelNames, node):
+		return "system/channel"
 	}
-	return "system/channel"
+	return ""
 }
 
 // surveyed is a plan in a run that is surveyed.
@@ -101,7 +98,10 @@ func (s surveyed) Message(m *sim.Message) sim.Passage {
 }
 
 // Armed implements [sim.Foresight].
-func (s surveyed) Armed(step sim.Step) bool { return s.survey.whole() || s.Script.Armed(step) }
+func (s surveyed) Armed(step sim.Step) bool { return s.everything(step.At) || s.Script.Armed(step) }
 
 // Over implements [sim.Foresight].
-func (s surveyed) Over(at time.Duration) bool { return !s.survey.whole() && s.Script.Over(at) }
+func (s surveyed) Over(at time.Duration) bool { return !s.everything(at) && s.Script.Over(at) }
+
+// everything says that no step may be left out.
+func (s surveyed) everything(at time.Duration) bool { return s.survey.whole() && !s.survey.over(at) }
