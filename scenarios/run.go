@@ -86,7 +86,7 @@ const horizon = 20 * time.Minute
 
 // settleLimit is how long a run may take to come to rest after the storm: the longest
 // resend schedule of a channel, and more.
-const settleLimit = 60 * time.Hour
+const settleLimit = 80 * time.Hour
 
 // billTakes is how long after the end of a day its bill has been compared, even if it
 // was late.
