@@ -372,14 +372,18 @@ func TestWhatAStormDrawsCanBeWritten(t *testing.T) {
 	}
 }
 
-// A charge gets the number of a trade of another channel, if there is one.
+// A charge gets the number of a trade of another channel, if there is one, and no other
+// charge of its own channel has it.
 func TestSameNumberIsOfAnotherChannel(t *testing.T) {
 	profile := profileOf(Odds{Kind: SameNumber, Rate: Rate{1, 1}})
 	seen := map[string]bool{}
 	for seed := range uint64(50) {
 		plan := stormOf(seed, profile).plan
-		require.Len(t, plan, len(someTargets.Trades))
+		numbers := map[string]bool{}
 		for _, p := range plan {
+			number := actorOf(p.At) + " " + p.Text
+			require.False(t, numbers[number], "no channel gives one number to two charges: %s", p)
+			numbers[number] = true
 			seen[p.At+" as "+p.Text] = true
 		}
 	}
