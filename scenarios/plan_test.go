@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"flag"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/sim"
 )
+
+var plansFlag = flag.Uint64("plans", 40, "how many drawn plans TestPlansReplay replays")
 
 // small returns the case of a seed with few orders.
 func small(seed uint64, p faults.Profile) Case {
@@ -23,13 +26,9 @@ func small(seed uint64, p faults.Profile) Case {
 // being drawn, it gives the same trace; and with one perturbation taken away, the
 // others still strike where they did.
 func TestPlansReplay(t *testing.T) {
-	plans := uint64(200)
-	if testing.Short() {
-		plans = 20
-	}
 	arena := sim.NewArena()
 	defer arena.Close()
-	for seed := range plans {
+	for seed := range *plansFlag {
 		drawn := small(seed, storm(t))
 		first, err := Run(drawn, arena)
 		require.NoError(t, err)
