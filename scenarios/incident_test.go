@@ -86,7 +86,7 @@ func TestLateCallbackAfterClose(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Close()
 	w.World.Run(horizon)
-	w.settle()
+	w.settle(true)
 	for name := range p.steps {
 		assert.True(t, p.reached[name], "the pin %s was never reached", name)
 	}
