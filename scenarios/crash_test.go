@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"flag"
 	"slices"
 	"strings"
 	"testing"
@@ -11,13 +12,15 @@ import (
 	"github.com/tillstorm/tillstorm/faults"
 )
 
+var everyCrash = flag.Bool("every-crash", false, "TestCrashes crashes the longest incident too")
+
 // TestCrashes crashes each incident at each of its steps, loses each reply once, and
 // crashes some of the recoveries.
 func TestCrashes(t *testing.T) {
 	for name, incident := range incidentFiles(t) {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name == "late-callback-after-close.txtar" {
-				t.Skip("a quarter of an hour of polling has thousands of steps")
+			if !*everyCrash && name == "late-callback-after-close.txtar" {
+				t.Skip("a quarter of an hour of polling has thousands of steps: -every-crash")
 			}
 			const budget = 50
 			r, err := CrashEnumeration{Incident: incident, Depth: 2, Budget: budget}.Run(t.Context())
