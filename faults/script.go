@@ -16,21 +16,23 @@ type Script struct {
 	ways    []way
 	lasting []Perturbation   // those of databases
 	loops   map[string]*loop // by node
-	steps   bool             // some are of steps
+	aimed   map[string]bool  // the tasks, NODE/NAME, whose steps some are of
 	until   time.Duration    // when the last of databases ends
 }
 
 // NewScript returns a script of the plan. What is not anchored to steps and messages
 // needs Arm besides.
 func NewScript(plan Plan) *Script {
-	s := &Script{plan: plan, planned: map[uint64][]Perturbation{}, loops: map[string]*loop{}}
+	s := &Script{plan: plan, planned: map[uint64][]Perturbation{}, loops: map[string]*loop{}, aimed: map[string]bool{}}
 	for _, p := range plan {
 		switch of := p.Kind.spec(); {
 		case of == nil:
 		case of.drawnOnTheWay():
 			h := sim.HashName(p.At)
 			s.planned[h] = append(s.planned[h], p)
-			s.steps = s.steps || of.anchor == atStep
+			if of.anchor == atStep {
+				s.aimed[tasksOf(p.At)] = true
+			}
 		case of.anchor == atWay:
 			s.ways = append(s.ways, wayOf(p, of))
 		case of.anchor == atDatabase:
@@ -91,7 +93,7 @@ func (s *Script) suffer(step *sim.Step, strike *sim.Strike) {
 			s.once(*p, step.At)
 		}
 	}
-	if !s.steps {
+	if len(s.aimed) == 0 {
 		return
 	}
 	for _, p := range s.planned[step.Hash()] {
@@ -133,13 +135,13 @@ func (s *Script) Armed(step sim.Step) bool {
 }
 
 // Over implements sim.Foresight.
-func (s *Script) Over(at time.Duration) bool {
+func (s *Script) Over(loop string, at time.Duration) bool {
 	for _, l := range s.loops { // order-free: any will do
 		if l.left > 0 {
 			return false
 		}
 	}
-	return !s.steps && at >= s.until
+	return !s.aimed[loop] && at >= s.until
 }
 
 // Message implements sim.Faults.
@@ -204,6 +206,12 @@ func (l *log) once(p Perturbation, at time.Duration) {
 	}
 	l.begun[p] = true
 	l.add(p, at)
+}
+
+// tasksOf is what the tasks of a step's anchor are called, NODE/NAME.
+func tasksOf(at string) string {
+	node, rest, _ := strings.Cut(at, "/")
+	return node + "/" + role(rest)
 }
 
 // actorOf is the first part of an anchor: a node, or a channel.

@@ -87,20 +87,21 @@ func TestScriptIsOver(t *testing.T) {
 	over := func(lines string, at time.Duration) bool {
 		plan, err := ParsePlan(lines)
 		require.NoError(t, err)
-		return NewScript(plan).Over(at)
+		return NewScript(plan).Over("shop-1/pay", at)
 	}
 	assert.True(t, over("", 0))
 	assert.True(t, over("network drops pay(A)#1\nnetwork cuts a>b from 0s for 1h\nclock skews a by 1s for 1h", 0), "no step")
 	assert.False(t, over("shop-1 stalls pay(A)#1/COMMIT:before for 1s", time.Hour), "it may still come")
+	assert.True(t, over("shop-2 stalls pay(A)#1/COMMIT:before for 1s", time.Hour), "to another")
 	assert.False(t, over("database slows shop by 1s from 1m for 1m", 2*minute-1))
 	assert.True(t, over("database slows shop by 1s from 1m for 1m", 2*minute))
 
 	s := NewScript(Plan{{Kind: CrashLoop, At: "shop-1/pay(A)#1/COMMIT:before", N: 2}})
 	step := sim.Step{Node: "shop-1", Task: "pay(A)#1", Op: "COMMIT", N: 1}
-	s.steps = false // as in a storm, which draws its loops
-	require.True(t, s.Over(0))
+	clear(s.aimed) // as in a storm, which draws its loops
+	require.True(t, s.Over("shop-1/pay", 0))
 	s.strike(CrashLoop.spec(), &step, &sim.Strike{}, s.plan[0])
-	require.False(t, s.Over(time.Hour))
+	require.False(t, s.Over("shop-1/pay", time.Hour))
 	for deaths := 0; deaths < 2; {
 		other := step
 		other.Node = "shop-2"
@@ -110,6 +111,6 @@ func TestScriptIsOver(t *testing.T) {
 			deaths++
 		}
 	}
-	assert.True(t, s.Over(0))
+	assert.True(t, s.Over("shop-1/pay", 0))
 	assert.False(t, s.Armed(step))
 }

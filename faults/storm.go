@@ -268,7 +268,9 @@ func (s *Storm) Armed(step sim.Step) bool {
 }
 
 // Over implements sim.Foresight.
-func (s *Storm) Over(at time.Duration) bool { return at >= s.until && s.Script.Over(at) }
+func (s *Storm) Over(loop string, at time.Duration) bool {
+	return at >= s.until && s.Script.Over(loop, at)
+}
 
 // Unreached returns nothing: what is drawn may find nothing to strike.
 func (s *Storm) Unreached() Plan { return nil }

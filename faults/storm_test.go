@@ -242,7 +242,7 @@ func TestStormStopsAtUntil(t *testing.T) {
 			assert.Equal(t, fires, s.Step(step) != sim.Strike{}, at)
 			assert.Equal(t, fires, s.Message(&sim.Message{Exchange: "callback(A)#1", At: at}).Drop, at)
 			assert.Len(t, s.Fired(), map[bool]int{true: 2}[fires])
-			assert.Equal(t, !fires, s.Over(at), at)
+			assert.Equal(t, !fires, s.Over("n/loop", at), at)
 			for _, f := range s.Fired() {
 				assert.Equal(t, at, f.When)
 			}
@@ -256,7 +256,7 @@ func TestStormIsNotOverInACrashLoop(t *testing.T) {
 	steps := slices.DeleteFunc(someSteps(), func(s sim.Step) bool { return s.Node != "shop-1" })
 	i := slices.IndexFunc(steps, func(step sim.Step) bool { return s.Step(step).Crash })
 	require.GreaterOrEqual(t, i, 0)
-	assert.False(t, s.Over(2*time.Hour))
+	assert.False(t, s.Over("n/loop", 2*time.Hour))
 	deaths := 0
 	for _, step := range steps[i+1:] {
 		step.At = 2 * time.Hour
@@ -265,7 +265,7 @@ func TestStormIsNotOverInACrashLoop(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 3, deaths)
-	assert.True(t, s.Over(2*time.Hour))
+	assert.True(t, s.Over("n/loop", 2*time.Hour))
 	assert.Len(t, s.Fired(), 1)
 }
 

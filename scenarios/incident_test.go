@@ -37,7 +37,7 @@ func (p *pins) Armed(s sim.Step) bool {
 }
 
 // Over implements sim.Foresight.
-func (p *pins) Over(time.Duration) bool { return false }
+func (p *pins) Over(_ string, at time.Duration) bool { return at > horizon }
 
 // clock returns a time of the world's first day, "14:15:00.315", as true time.
 func clock(t *testing.T, text string) time.Duration {

@@ -101,7 +101,9 @@ func (s surveyed) Message(m *sim.Message) sim.Passage {
 func (s surveyed) Armed(step sim.Step) bool { return s.everything(step.At) || s.Script.Armed(step) }
 
 // Over implements [sim.Foresight].
-func (s surveyed) Over(at time.Duration) bool { return !s.everything(at) && s.Script.Over(at) }
+func (s surveyed) Over(loop string, at time.Duration) bool {
+	return !s.everything(at) && s.Script.Over(loop, at)
+}
 
 // everything says that no step may be left out.
 func (s surveyed) everything(at time.Duration) bool { return s.survey.whole() && !s.survey.over(at) }

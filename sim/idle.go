@@ -13,8 +13,9 @@ import (
 type Foresight interface {
 	// Armed says whether Step would do anything at s. Asking changes nothing.
 	Armed(s Step) bool
-	// Over says that nothing will be done at or after true time at.
-	Over(at time.Duration) bool
+	// Over says that nothing will be done at or after true time at to the runs of a
+	// loop, NODE/NAME.
+	Over(loop string, at time.Duration) bool
 }
 
 // loop is a job that runs periodically, see Process.Every.
@@ -175,7 +176,7 @@ func (l *loop) idleUntil(first time.Duration) time.Duration {
 // that faults will strike, -1 if that is the first.
 func (l *loop) unarmed(first time.Duration, last int64) int64 {
 	w := l.p.w
-	if w.foresight == nil || w.foresight.Over(first) {
+	if w.foresight == nil || w.foresight.Over(l.p.node.Name+"/"+l.name, first) {
 		return last
 	}
 	for n := range last + 1 {

@@ -25,8 +25,8 @@ type seer struct {
 	asked int
 }
 
-func (s *seer) Armed(step sim.Step) bool { s.asked++; return s.armed != nil && s.armed(step) }
-func (s *seer) Over(time.Duration) bool  { return s.armed == nil }
+func (s *seer) Armed(step sim.Step) bool        { s.asked++; return s.armed != nil && s.armed(step) }
+func (s *seer) Over(string, time.Duration) bool { return s.armed == nil }
 
 // due runs a loop every ten seconds that does jobs which are due, and returns the
 // names of the runs and when each job was done.
