@@ -49,7 +49,7 @@ func observeNoUnexplainedError(e *Evidence, r *sim.Record) {
 	case sim.EventFail:
 		e.trouble.leave(r.Op)
 	case sim.EventCrash:
-		for exchange, client := range e.trouble.clients { // order-free
+		for exchange, client := range e.trouble.clients { // order-free: each by itself
 			if client == r.Node {
 				e.trouble.leave(exchange)
 			}

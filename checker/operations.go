@@ -46,7 +46,7 @@ func outcomeOf(status int) string {
 // Operations counts the buyers' operations, each under "VERB: OUTCOME".
 func (e *Evidence) Operations() map[string]int {
 	counts := map[string]int{}
-	for task, outcome := range e.deeds.outcomes { // order-free
+	for task, outcome := range e.deeds.outcomes { // order-free: each by itself
 		counts[role(task)+": "+outcome]++
 	}
 	return counts

@@ -301,7 +301,7 @@ func sameNumber(e *Evidence, r *sim.Record) bool {
 
 // any says whether a table has such a row.
 func (e *Evidence) any(table string, is func(*sim.Change) bool) bool {
-	for _, row := range e.tables[table] { // order-free
+	for _, row := range e.tables[table] { // order-free: any will do
 		if is(row) {
 			return true
 		}
