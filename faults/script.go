@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,14 +17,16 @@ type Script struct {
 	ways    []way
 	lasting []Perturbation   // those of databases
 	loops   map[string]*loop // by node
-	aimed   map[string]bool  // the tasks, NODE/NAME, whose steps some are of
-	until   time.Duration    // when the last of databases ends
+	// aimed are the tasks, NODE/NAME, whose steps some are of, and until when: for
+	// ever, as long as the world's start is not known, and with it what runs are called.
+	aimed map[string]time.Duration
+	until time.Duration // when the last of databases ends
 }
 
 // NewScript returns a script of the plan. What is not anchored to steps and messages
 // needs Arm besides.
 func NewScript(plan Plan) *Script {
-	s := &Script{plan: plan, planned: map[uint64][]Perturbation{}, loops: map[string]*loop{}, aimed: map[string]bool{}}
+	s := &Script{plan: plan, planned: map[uint64][]Perturbation{}, loops: map[string]*loop{}, aimed: map[string]time.Duration{}}
 	for _, p := range plan {
 		switch of := p.Kind.spec(); {
 		case of == nil:
@@ -31,7 +34,7 @@ func NewScript(plan Plan) *Script {
 			h := sim.HashName(p.At)
 			s.planned[h] = append(s.planned[h], p)
 			if of.anchor == atStep {
-				s.aimed[tasksOf(p.At)] = true
+				s.aimed[tasksOf(p.At)] = forEver
 			}
 		case of.anchor == atWay:
 			s.ways = append(s.ways, wayOf(p, of))
@@ -50,8 +53,13 @@ type Hands func(p Perturbation, fired func())
 // Arm puts what the plan has for clocks, channels and operators into a world that
 // has not begun yet.
 func (s *Script) Arm(w *sim.World, hands Hands) {
+	clear(s.aimed)
 	for _, p := range s.plan {
 		of := p.Kind.spec()
+		if of != nil && of.anchor == atStep {
+			tasks := tasksOf(p.At)
+			s.aimed[tasks] = max(s.aimed[tasks], w.RunOf(taskOf(p.At)))
+		}
 		fired := func() { s.once(p, w.Now()) }
 		switch {
 		case of == nil, of.strike != nil, of.pass != nil, of.way != nil:
@@ -141,7 +149,8 @@ func (s *Script) Over(loop string, at time.Duration) bool {
 			return false
 		}
 	}
-	return !s.aimed[loop] && at >= s.until
+	aimed, ok := s.aimed[loop]
+	return (!ok || at > aimed) && at >= s.until
 }
 
 // Message implements sim.Faults.
@@ -206,6 +215,15 @@ func (l *log) once(p Perturbation, at time.Duration) {
 	}
 	l.begun[p] = true
 	l.add(p, at)
+}
+
+const forEver = time.Duration(math.MaxInt64)
+
+// taskOf is the task of a step's anchor.
+func taskOf(at string) string {
+	_, rest, _ := strings.Cut(at, "/")
+	task, _, _ := strings.Cut(rest, "/")
+	return task
 }
 
 // tasksOf is what the tasks of a step's anchor are called, NODE/NAME.

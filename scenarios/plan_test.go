@@ -13,7 +13,7 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 )
 
-var plansFlag = flag.Uint64("plans", 40, "how many drawn plans TestPlansReplay replays")
+var plansFlag = flag.Uint64("plans", 20, "how many drawn plans TestPlansReplay replays")
 
 // small returns the case of a seed with few orders.
 func small(seed uint64, p faults.Profile) Case {

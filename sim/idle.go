@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -120,6 +121,22 @@ func (l *loop) tick(at time.Duration) {
 		l.schedule(l.next())
 	}
 	p.w.ready(t)
+}
+
+// RunOf returns the time for which the run of a periodic job with this name is
+// scheduled, "close-scan@14:15:00.000"; the end of time for any other task.
+func (w *World) RunOf(task string) time.Duration {
+	_, label, _ := strings.Cut(task, "@")
+	label, _, _ = strings.Cut(label, "#")
+	start := w.trace.Start
+	if at, err := time.ParseInLocation("2006-01-02T15:04:05.000", label, start.Location()); err == nil {
+		return at.Sub(start)
+	}
+	at, err := time.ParseInLocation("2006-01-02T15:04:05.000", start.Format("2006-01-02T")+label, start.Location())
+	if err != nil {
+		return noDeadline
+	}
+	return at.Sub(start)
 }
 
 func (l *loop) label(at time.Duration) string { return l.name + "@" + l.p.w.label(at) }
