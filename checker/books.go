@@ -156,10 +156,10 @@ func observeCloseOnTime(e *Evidence, r *sim.Record) {
 	order := r.Change.Text("order_no")
 	switch {
 	case early > 0:
-		e.fail(Failure{Order: order, Stake: amountOf(r.Change), Roles: "too early by " + role(r.Task), Message: fmt.Sprintf(
+		e.fail(Failure{Order: order, Stake: amountOf(r.Change), Roles: "too early by " + sim.Role(r.Task), Message: fmt.Sprintf(
 			"order %s of %s was closed %d ms before its deadline, at %s", order, amountOf(r.Change), early, e.at(r))})
 	case late > closeSlackMs:
-		e.fail(Failure{Order: order, Stake: amountOf(r.Change), Roles: "too late by " + role(r.Task), Message: fmt.Sprintf(
+		e.fail(Failure{Order: order, Stake: amountOf(r.Change), Roles: "too late by " + sim.Role(r.Task), Message: fmt.Sprintf(
 			"order %s of %s was closed %d s after its deadline, at %s", order, amountOf(r.Change), late/1000, e.at(r))})
 	}
 }

@@ -65,7 +65,7 @@ func observeNoUnexplainedError(e *Evidence, r *sim.Record) {
 	case sim.EventPanic:
 		if !e.trouble.upset[taskOf(r)] {
 			what, _, _ := strings.Cut(r.Detail, "\n")
-			e.failError(r, keyOf(r.Task), fmt.Sprintf("%s panicked (%s)", role(r.Task), what), "panic of "+role(r.Task))
+			e.failError(r, keyOf(r.Task), fmt.Sprintf("%s panicked (%s)", sim.Role(r.Task), what), "panic of "+sim.Role(r.Task))
 		}
 	}
 }

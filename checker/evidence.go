@@ -222,11 +222,3 @@ func parse(m *sim.Message) (b body) {
 	_ = json.Unmarshal(m.Body, &b) // what is no JSON says nothing
 	return b
 }
-
-// role is a task's name without its key and count: "callback", "close-scan".
-func role(task string) string {
-	if i := strings.IndexAny(task, "(#@"); i >= 0 {
-		return task[:i]
-	}
-	return task
-}

@@ -27,12 +27,12 @@ func observeChargeOnce(e *Evidence, r *sim.Record) {
 	row := r.Change
 	order, txn := row.Text("order_no"), txnOf(row)
 	if n := e.booked[txn]; n > 1 {
-		e.fail(Failure{Order: order, Stake: amountOf(row), Roles: "record by " + role(r.Task), Message: fmt.Sprintf(
+		e.fail(Failure{Order: order, Stake: amountOf(row), Roles: "record by " + sim.Role(r.Task), Message: fmt.Sprintf(
 			"order %s: the one charge %s of %s is booked %d times (the last at %s): %s too much in the books",
 			order, txn, amountOf(row), n, e.at(r), amountOf(row))})
 	}
 	if n := e.applied[order]; n > 1 && isApplied(row) {
-		e.fail(Failure{Order: order, Stake: amountOf(row), Roles: "applied by " + role(r.Task), Message: fmt.Sprintf(
+		e.fail(Failure{Order: order, Stake: amountOf(row), Roles: "applied by " + sim.Role(r.Task), Message: fmt.Sprintf(
 			"order %s was paid %d times (the last with %s at %s): %s kept too much", order, n, txn, e.at(r), amountOf(row))})
 	}
 }
@@ -97,7 +97,7 @@ func observeClosedIsFinal(e *Evidence, r *sim.Record) {
 	if r.Change.Deleted() {
 		to = "nothing"
 	}
-	e.fail(Failure{Order: order, Stake: amountOf(e.old), Roles: "CLOSED to " + to + " by " + role(r.Task), Message: fmt.Sprintf(
+	e.fail(Failure{Order: order, Stake: amountOf(e.old), Roles: "CLOSED to " + to + " by " + sim.Role(r.Task), Message: fmt.Sprintf(
 		"order %s came back from CLOSED to %s at %s: %s on an order whose goods were given up", order, to, e.at(r), amountOf(e.old))})
 }
 
@@ -131,7 +131,7 @@ func observeLegalTransitions(e *Evidence, r *sim.Record) {
 		return
 	}
 	from, to = cmp.Or(from, "nothing"), cmp.Or(to, "nothing")
-	e.fail(Failure{Order: row.Text("order_no"), Stake: amountOf(row), Roles: from + " to " + to + " by " + role(r.Task), Message: fmt.Sprintf(
+	e.fail(Failure{Order: row.Text("order_no"), Stake: amountOf(row), Roles: from + " to " + to + " by " + sim.Role(r.Task), Message: fmt.Sprintf(
 		"order %s of %s went from %s to %s at %s", row.Text("order_no"), amountOf(row), from, to, e.at(r))})
 }
 
@@ -143,7 +143,7 @@ func observeLog(e *Evidence, r *sim.Record) {
 	}
 	order, from, to := entry.Text("order_no"), entry.Text("from_status"), entry.Text("to_status")
 	if last := e.logged[order]; from != last || from != "CLOSED" && !allowed(from, to) {
-		e.fail(Failure{Order: order, Stake: e.price(order), Roles: "log by " + role(r.Task), Message: fmt.Sprintf(
+		e.fail(Failure{Order: order, Stake: e.price(order), Roles: "log by " + sim.Role(r.Task), Message: fmt.Sprintf(
 			"order %s of %s: its log says at %s that it went from %s to %s, but it was %s", order, e.price(order), e.at(r),
 			cmp.Or(from, "nothing"), to, cmp.Or(last, "nothing"))})
 	}
@@ -225,7 +225,7 @@ func (e *Evidence) verify(a ack, r *sim.Record) {
 	if lost == "" {
 		return
 	}
-	when, roles := "but at "+e.at(r), a.role+", undone by "+role(r.Task)
+	when, roles := "but at "+e.at(r), a.role+", undone by "+sim.Role(r.Task)
 	if r.Event == sim.EventAnswer {
 		when, roles = "and even then", a.role+", untrue at once"
 	}
@@ -268,7 +268,7 @@ func observeNoCallInTransaction(e *Evidence, r *sim.Record) {
 	if sent.AmountCents != 0 {
 		stake = sent.amount()
 	}
-	e.fail(Failure{Order: order, Stake: stake, Roles: role(r.Task) + " calls " + r.Message.Kind, Message: fmt.Sprintf(
+	e.fail(Failure{Order: order, Stake: stake, Roles: sim.Role(r.Task) + " calls " + r.Message.Kind, Message: fmt.Sprintf(
 		"order %s of %s: %s was sent to %s at %s inside an open transaction: every order of this database waits for the other side's answer",
 		order, stake, r.Message.Kind, r.Message.To, e.at(r))})
 }

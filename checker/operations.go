@@ -47,7 +47,7 @@ func outcomeOf(status int) string {
 func (e *Evidence) Operations() map[string]int {
 	counts := map[string]int{}
 	for task, outcome := range e.deeds.outcomes { // order-free: each by itself
-		counts[role(task)+": "+outcome]++
+		counts[sim.Role(task)+": "+outcome]++
 	}
 	return counts
 }

@@ -246,7 +246,7 @@ func changes(column string) sight {
 
 // by says that the task is one of these, by its name without key and count.
 func by(roles ...string) sight {
-	return func(_ *Evidence, r *sim.Record) bool { return slices.Contains(roles, role(r.Task)) }
+	return func(_ *Evidence, r *sim.Record) bool { return slices.Contains(roles, sim.Role(r.Task)) }
 }
 
 func isSecond(_ *Evidence, r *sim.Record) bool { return r.Change.Int("attempt") == 2 }

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tillstorm/tillstorm/sim"
@@ -118,14 +117,6 @@ func (s *spec) drawnOnTheWay() bool { return s.anchor == atStep || s.anchor == a
 // lasts says whether the kind goes on for a while, from a time on.
 func (s *spec) lasts() bool {
 	return slices.Contains(s.params, from) && slices.Contains(s.params, forLong)
-}
-
-// role is a task's name without its key and count: "callback", "close-scan".
-func role(task string) string {
-	if i := strings.IndexAny(task, "(#@"); i >= 0 {
-		return task[:i]
-	}
-	return task
 }
 
 // StrikesOrders says whether the kind is anchored to what may be about one order.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // Perturbation is one thing that goes wrong. Its kind says which of the fields count.
@@ -215,7 +217,7 @@ func (p *Perturbation) mayBeNegative(f field) bool {
 func suggestion(verb string) string {
 	best, least := "", 3
 	for i := range kinds {
-		if d := distance(verb, kinds[i].verb); d < least {
+		if d := levenshtein.ComputeDistance(verb, kinds[i].verb); d < least {
 			best, least = kinds[i].verb, d
 		}
 	}
@@ -223,24 +225,4 @@ func suggestion(verb string) string {
 		return ""
 	}
 	return fmt.Sprintf(", do you mean %q?", best)
-}
-
-// distance is the number of letters to change, add or take away (Levenshtein's).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := corner
-			if a[i] != b[j] {
-				cost = 1 + min(corner, row[j], row[j+1])
-			}
-			corner, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -229,7 +229,7 @@ func taskOf(at string) string {
 // tasksOf is what the tasks of a step's anchor are called, NODE/NAME.
 func tasksOf(at string) string {
 	node, rest, _ := strings.Cut(at, "/")
-	return node + "/" + role(rest)
+	return node + "/" + sim.Role(rest)
 }
 
 // actorOf is the first part of an anchor: a node, or a channel.

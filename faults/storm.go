@@ -232,7 +232,7 @@ func (s *Storm) drawn(step *sim.Step) (Perturbation, bool) {
 // siteFactor says, in quarters, how much more often than usual the step's place in the
 // code is struck in this run.
 func (s *Storm) siteFactor(step *sim.Step) uint64 {
-	site := sim.HashName(role(step.Task) + "/" + step.Op + step.Phase.String())
+	site := sim.HashName(sim.Role(step.Task) + "/" + step.Op + step.Phase.String())
 	if sim.Draw(s.seed, "site", site)%activeSites == 0 {
 		return activeFactor
 	}

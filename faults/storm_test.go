@@ -406,7 +406,7 @@ func TestSameNumberIsOfAnotherChannel(t *testing.T) {
 // A quarter of the places in the code is struck five times as often as the others.
 func TestStormHasActiveSites(t *testing.T) {
 	steps := slices.DeleteFunc(someSteps(), func(s sim.Step) bool { return s.Node != "shop-1" })
-	site := func(s *sim.Step) string { return role(s.Task) + "/" + s.Op + s.Phase.String() }
+	site := func(s *sim.Step) string { return sim.Role(s.Task) + "/" + s.Op + s.Phase.String() }
 	rate := Rate{1, 10}
 	active, sites := 0, 0
 	for seed := range uint64(12) {

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/sim"
 	"github.com/tillstorm/tillstorm/system/channel"
+	"github.com/tillstorm/tillstorm/system/sqldb"
 )
 
 // hands do to a world what a plan says of channels, bills and rows, by the means that
@@ -59,9 +61,12 @@ const handPatience = time.Millisecond
 // try does something between two steps, as soon as no lock is in the way.
 func (h *hands) try(at time.Duration, do func() error) {
 	h.w.At(at, "hands", func() {
-		if do() != nil {
+		err := do()
+		if sqldb.IsBusy(err) {
 			h.try(h.w.Now()+handPatience, do)
+			return
 		}
+		h.w.failed = errors.Join(h.w.failed, err) // what cannot be done is a mistake in the plan
 	})
 }
 

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -76,6 +77,21 @@ func TestDrawnRunIsAnIncident(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, drawn.TraceHash, again.TraceHash, "seed %d", seed)
 		assert.Equal(t, drawn.Verdict, again.Verdict)
+	}
+}
+
+// What an operator cannot do to a row is a mistake in the file: it is told, not tried
+// again for ever.
+func TestImpossibleHandIsAMistake(t *testing.T) {
+	for fault, why := range map[string]string{
+		"operator edits shop/order_status_log/A cents 5 from 2s":    "no such column: amount_cents",
+		"operator edits shop/payment_records/A cents -9999 from 2s": "CHECK constraint failed",
+	} {
+		x, err := ParseIncident("hand.txtar", shortIncident[:strings.Index(shortIncident, "14:00:00.500")]+
+			"14:00:01.000 buyer pays A\n-- faults --\n"+fault+"\n")
+		require.NoError(t, err)
+		_, err = Run(x.Case(), nil)
+		require.ErrorContains(t, err, why)
 	}
 }
 

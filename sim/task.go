@@ -6,6 +6,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -36,6 +37,14 @@ type task struct {
 type opCount struct {
 	op, key string
 	n       int
+}
+
+// Role is a task's name without its key and count: "callback", "close-scan".
+func Role(task string) string {
+	if i := strings.IndexAny(task, "(#@"); i >= 0 {
+		return task[:i]
+	}
+	return task
 }
 
 // crashed unwinds a task whose process died. It is unexported, and each further
