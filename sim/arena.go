@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
 )
@@ -111,6 +112,10 @@ func (a *Arena) image(schema Schema) (*slot, error) {
 			return nil, fmt.Errorf("building schema %q: %w", schema.Name, err)
 		}
 	}
+	if s.version, err = s.schemaVersion(); err != nil {
+		s.closeAll()
+		return nil, fmt.Errorf("building schema %q: %w", schema.Name, err)
+	}
 	a.images[schema.Name] = s
 	return s, nil
 }
@@ -130,11 +135,19 @@ func (a *Arena) takeSlot(schema Schema) (*slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range a.slots {
-		if !s.taken && s.schema == schema.Name {
-			s.taken = true
-			return s, s.restore(img)
+	for i := 0; i < len(a.slots); i++ {
+		s := a.slots[i]
+		if s.taken || s.schema != schema.Name {
+			continue
 		}
+		if version, err := s.schemaVersion(); err != nil || version != img.version {
+			s.closeAll() // a world changed the schema, and its connections remember that
+			a.slots = slices.Delete(a.slots, i, i+1)
+			i--
+			continue
+		}
+		s.taken = true
+		return s, s.restore(img)
 	}
 	s, err := a.newSlot()
 	if err != nil {
@@ -148,13 +161,14 @@ func (a *Arena) takeSlot(schema Schema) (*slot, error) {
 // slot is one SQLite database, with its raw connections. The anchor keeps the
 // database alive and is the kernel's own eye on it.
 type slot struct {
-	dsn    string
-	wal    bool
-	schema string
-	taken  bool
-	anchor *rawConn
-	free   []*rawConn
-	now    func() int64 // milliseconds, what db_now_ms() returns
+	dsn     string
+	wal     bool
+	schema  string
+	taken   bool
+	version int64 // of an image's schema
+	anchor  *rawConn
+	free    []*rawConn
+	now     func() int64 // milliseconds, what db_now_ms() returns
 }
 
 func (a *Arena) newSlot() (*slot, error) {
@@ -251,7 +265,18 @@ func (s *slot) give(raw *rawConn) {
 	s.free = append(s.free, raw)
 }
 
-// restore makes the database equal to the image, page by page.
+// schemaVersion returns SQLite's count of the schema's changes.
+func (s *slot) schemaVersion() (int64, error) {
+	_, rows, err := s.anchor.readAll("PRAGMA schema_version", nil)
+	if err != nil {
+		return 0, err
+	}
+	return rows[0][0].(int64), nil
+}
+
+// restore makes the database equal to the image, page by page. A backup counts the
+// schema as changed, for which each connection would compile each of its statements
+// again; but it is the schema that they know, see takeSlot.
 func (s *slot) restore(img *slot) error {
 	b, err := s.anchor.Backup("main", img.anchor.SQLiteConn, "main")
 	if err != nil {
@@ -262,6 +287,9 @@ func (s *slot) restore(img *slot) error {
 		err = errors.New("a connection still holds a lock")
 	}
 	err = errors.Join(err, b.Finish())
+	if err == nil {
+		err = s.anchor.exec(fmt.Sprintf("PRAGMA schema_version = %d", img.version))
+	}
 	if err == nil && s.wal {
 		err = s.emptyLog()
 	}
