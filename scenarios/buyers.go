@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,12 +14,19 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 )
 
-// startBuyers starts one task for each operation.
+// startBuyers starts one task for each operation of a buyer.
 func startBuyers(p *sim.Process, w Workload, start time.Time) {
-	for i, op := range w.Operations {
+	count := map[string]int{}
+	for _, op := range w.Operations {
+		if op.Verb == Forges {
+			continue
+		}
+		name := string(op.Verb) + "-" + op.Order + op.Key // who has a key of his own does not count
+		count[name]++
+		b := buyer{p, w, op, count[name]}
 		p.Go(string(op.Verb)+"("+op.Order+")", func(ctx context.Context) {
 			if p.Clock().Sleep(ctx, op.At-p.Clock().Now().Sub(start)) == nil {
-				buyer{p, w, i}.perform(ctx, op)
+				b.perform(ctx)
 			}
 		})
 	}
@@ -29,21 +37,23 @@ const (
 	tries    = 4
 )
 
-// buyer performs one operation, the number-th of the workload.
+// buyer performs one operation, the number-th of its verb about its order.
 type buyer struct {
 	p      *sim.Process
 	w      Workload
+	op     Operation
 	number int
 }
 
-func (b buyer) perform(ctx context.Context, op Operation) {
+func (b buyer) perform(ctx context.Context) {
+	op := b.op
 	url := "http://shop/orders/" + op.Order
 	switch op.Verb {
 	case Reads:
 		b.request(ctx, http.MethodGet, url, nil, "")
 	case Creates:
 		order := b.w.Orders[op.Order]
-		body := map[string]any{"orderNo": op.Order, "amountCents": order.Cents, "channel": order.Channel}
+		body := map[string]any{"orderNo": op.Order, "amountCents": cmp.Or(op.Cents, order.Cents), "channel": order.Channel}
 		if order.SKU != "" {
 			body["sku"], body["quantity"] = order.SKU, order.Quantity
 		}
@@ -55,9 +65,16 @@ func (b buyer) perform(ctx context.Context, op Operation) {
 	case Cancels:
 		b.insist(ctx, url+"/cancel", map[string]any{})
 	case Refunds:
-		b.insist(ctx, url+"/refunds", map[string]any{"refundNo": fmt.Sprintf("%s-r%d", op.Order, b.number), "amountCents": op.Cents})
+		wish := map[string]any{"amountCents": op.Cents}
+		if op.Key == "" {
+			wish["refundNo"] = refundNumber(op.Order, b.number)
+		}
+		b.insist(ctx, url+"/refunds", wish)
 	}
 }
+
+// refundNumber is the number of the n-th refund that is asked for of an order.
+func refundNumber(order string, n int) string { return fmt.Sprintf("%s-r%d", order, n) }
 
 // insist repeats a request, unchanged and under one idempotency key, until it gets
 // a definite answer.
@@ -76,12 +93,14 @@ func (b buyer) insist(ctx context.Context, url string, body any) {
 	}
 }
 
-// key returns the operation's idempotency key; every other buyer sends none.
+// key returns the operation's idempotency key; every other buyer sends none, if the
+// operation has not its own.
 func (b buyer) key() string {
-	if b.number%2 == 0 {
+	name := fmt.Sprintf("%s-%s-%d", b.op.Verb, b.op.Order, b.number)
+	if b.op.Key == "" && sim.HashName(name)%2 == 0 {
 		return ""
 	}
-	return "key-" + strconv.Itoa(b.number)
+	return cmp.Or(b.op.Key, name)
 }
 
 // reply is what a buyer was answered; the zero reply is no answer.

@@ -76,6 +76,13 @@ func drawOperations(t *rapid.T, x *Incident) {
 			op.Channel, op.Attempt = rapid.SampledFrom(channelNames).Draw(t, "channel"), rapid.IntRange(1, 3).Draw(t, "attempt")
 		case Refunds:
 			op.Cents = rapid.SampledFrom([]int64{1, 5_00, o.Cents}).Draw(t, "cents")
+		case Creates:
+			op.Cents = rapid.SampledFrom([]int64{0, 1, o.Cents}).Draw(t, "other cents")
+		case Forges:
+			op.Forgery = rapid.SampledFrom(forgeries).Draw(t, "forgery")
+		}
+		if op.Verb != Pays && op.Verb != Reads && op.Verb != Forges {
+			op.Key = rapid.SampledFrom([]string{"", "key", "a-1"}).Draw(t, "key")
 		}
 		add(op)
 	}

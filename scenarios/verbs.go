@@ -1,7 +1,9 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,12 +26,13 @@ type timelineVerb struct {
 // timelineVerbs are all of them. They are stimuli: what the harness does to the
 // system by itself.
 var timelineVerbs = []timelineVerb{
-	{"buyer", Creates, "", "orders, and asks again until there is an answer", nil, nil},
-	{"buyer", Attempts, "CHANNEL", "opens a further attempt to pay, on another channel", readAttempts, writeAttempts},
+	{"buyer", Creates, "[AMOUNT CNY] [key KEY]", "orders, and asks again until there is an answer; an amount is for what the order is not", readCreates, writeCreates},
+	{"buyer", Attempts, "CHANNEL [key KEY]", "opens a further attempt to pay, on another channel", readAttempts, writeAttempts},
 	{"buyer", Pays, "[CHANNEL] [attempt N]", "pays at the channel, by default the order's", readPays, writePays},
-	{"buyer", Cancels, "", "cancels the order", nil, nil},
-	{"buyer", Refunds, "[AMOUNT CNY]", "asks for money back, by default for all of it", readRefunds, writeRefunds},
+	{"buyer", Cancels, "[key KEY]", "cancels the order", readKey, writeKey},
+	{"buyer", Refunds, "[AMOUNT CNY] [key KEY]", "asks for money back, by default for all of it", readRefunds, writeRefunds},
 	{"buyer", Reads, "", "reads the order", nil, nil},
+	{"stranger", Forges, "FORGERY", "posts a notice that no channel sends: " + joinWords(forgeries), readForges, writeForges},
 }
 
 // VerbLine is a line that a timeline may have, for people.
@@ -45,12 +48,62 @@ func VerbLines() []VerbLine {
 	return lines
 }
 
-func readAttempts(_ *Incident, l *cursor, op *Operation) (err error) {
+func readCreates(x *Incident, l *cursor, op *Operation) (err error) {
+	if !l.done() && l.peek() != keyWord {
+		op.Cents, err = l.amount()
+	}
+	return cmp.Or(err, readKey(x, l, op))
+}
+
+func writeCreates(x *Incident, op Operation, before []Operation) (words []string) {
+	if op.Cents != 0 {
+		words = amountWords(op.Cents)
+	}
+	return append(words, writeKey(x, op, before)...)
+}
+
+func readAttempts(x *Incident, l *cursor, op *Operation) (err error) {
 	op.Channel, err = l.oneOf("channel", channelNames)
+	return cmp.Or(err, readKey(x, l, op))
+}
+
+func writeAttempts(x *Incident, op Operation, before []Operation) []string {
+	return append([]string{op.Channel}, writeKey(x, op, before)...)
+}
+
+// keyWord comes before an idempotency key that several lines have.
+const keyWord = "key"
+
+var keyPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+
+func readKey(_ *Incident, l *cursor, op *Operation) error {
+	if !l.skip(keyWord) {
+		return nil
+	}
+	key, err := l.take("a key")
+	if err == nil && !keyPattern.MatchString(key.text) {
+		err = key.errorf("a key is 1 to 64 of A-Z, a-z, 0-9 and -, not %q", key.text)
+	}
+	op.Key = key.text
 	return err
 }
 
-func writeAttempts(_ *Incident, op Operation, _ []Operation) []string { return []string{op.Channel} }
+func writeKey(_ *Incident, op Operation, _ []Operation) []string {
+	if op.Key == "" {
+		return nil
+	}
+	return []string{keyWord, op.Key}
+}
+
+func readForges(_ *Incident, l *cursor, op *Operation) error {
+	how, err := l.oneOf("forgery", textsOf(forgeries))
+	op.Forgery = Forgery(how)
+	return err
+}
+
+func writeForges(_ *Incident, op Operation, _ []Operation) []string {
+	return []string{string(op.Forgery)}
+}
 
 func readPays(x *Incident, l *cursor, op *Operation) (err error) {
 	order := x.order(op.Order)
@@ -85,17 +138,17 @@ func writePays(x *Incident, op Operation, before []Operation) (words []string) {
 
 func readRefunds(x *Incident, l *cursor, op *Operation) (err error) {
 	op.Cents = x.order(op.Order).Cents
-	if !l.done() {
+	if !l.done() && l.peek() != keyWord {
 		op.Cents, err = l.amount()
 	}
-	return err
+	return cmp.Or(err, readKey(x, l, op))
 }
 
-func writeRefunds(x *Incident, op Operation, _ []Operation) []string {
-	if op.Cents == x.order(op.Order).Cents {
-		return nil
+func writeRefunds(x *Incident, op Operation, before []Operation) (words []string) {
+	if op.Cents != x.order(op.Order).Cents {
+		words = amountWords(op.Cents)
 	}
-	return amountWords(op.Cents)
+	return append(words, writeKey(x, op, before)...)
 }
 
 func amountWords(cents int64) []string {
@@ -156,12 +209,14 @@ func listsOf(words ...string) []string {
 	return lists
 }
 
-func joinWords[T ~string](words []T) string {
+func joinWords[T ~string](words []T) string { return strings.Join(textsOf(words), ",") }
+
+func textsOf[T ~string](words []T) []string {
 	texts := make([]string, len(words))
 	for i, w := range words {
 		texts[i] = string(w)
 	}
-	return strings.Join(texts, ",")
+	return texts
 }
 
 func splitList[T ~string](text string) []T {

@@ -22,19 +22,24 @@ const (
 	Cancels  Verb = "cancels"  // cancels the order
 	Refunds  Verb = "refunds"  // asks for a refund of some cents
 	Reads    Verb = "reads"    // GET /orders/{no}, once
+	Forges   Verb = "forges"   // a stranger posts a notice that is no channel's
 )
 
-// drawn are the verbs of the workloads that seeds draw.
+// drawn are the verbs of the workloads that seeds draw, as far as they may succeed.
 var drawn = []Verb{Creates, Attempts, Pays, Cancels, Refunds, Reads}
 
-// Operation is one thing a buyer does.
+// Operation is one thing that a buyer or a stranger does.
 type Operation struct {
 	At      time.Duration // true time since the world's start
 	Verb    Verb
 	Order   string
 	Channel string // of Attempts and Pays
 	Attempt int    // of Pays: which attempt's trade
-	Cents   int64  // of Refunds
+	Cents   int64  // of Refunds; of Creates, if it is not the order's own
+	// Key is the idempotency key, where it is shared with other operations. A refund
+	// under one leaves its number to the shop.
+	Key     string
+	Forgery Forgery // of Forges
 }
 
 // Order is what a buyer wants.
@@ -103,7 +108,7 @@ func drawWorkload(seed uint64, orders int) Workload {
 			order.SKU, order.Quantity = fmt.Sprint("S", 1+r.IntN(3)), 1
 		}
 		w.Orders[name] = order
-		w.drawOrder(name, order, other(channels, order.Channel), r)
+		w.drawOrder(seed, name, order, other(channels, order.Channel), r)
 	}
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(a.At, b.At) })
 	return w
@@ -116,7 +121,7 @@ func drawChannels(seed uint64) []string {
 }
 
 // drawOrder draws what happens to an order; second is the channel of a second attempt.
-func (w *Workload) drawOrder(name string, order *Order, second string, r *rand.Rand) {
+func (w *Workload) drawOrder(seed uint64, name string, order *Order, second string, r *rand.Rand) {
 	created := within(r, 0, 2*time.Minute)
 	w.add(Operation{At: created, Verb: Creates, Order: name})
 	if r.IntN(3) == 0 { // a second click, or a client that did not wait for the answer
@@ -137,6 +142,8 @@ func (w *Workload) drawOrder(name string, order *Order, second string, r *rand.R
 		w.add(Operation{At: paid + within(r, -time.Second, 10*time.Second), Verb: Reads, Order: name})
 	}
 	w.add(Operation{At: created + payWindow + within(r, 0, time.Minute), Verb: Reads, Order: name})
+	w.drawCareless(name, order, created, paid, sim.Rand(seed, "careless", name))
+	w.drawForgeries(name, created, sim.Rand(seed, "forgeries", name))
 }
 
 // drawPayment draws when the order is paid, if at all, and sometimes a second

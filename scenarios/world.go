@@ -89,6 +89,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	w.Host("shop", w.Node("shop-1", w.bootShop), w.Node("shop-2", w.bootShop))
 	w.Node("staff", w.bootStaff)
 	w.Node("buyer", func(p *sim.Process) { startBuyers(p, c.Workload, start) })
+	w.Node("stranger", func(p *sim.Process) { w.startStranger(p, c.Workload, start) })
 	return w, nil
 }
 

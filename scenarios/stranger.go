@@ -1,0 +1,174 @@
+package scenarios
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/tillstorm/tillstorm/sim"
+	"github.com/tillstorm/tillstorm/system/signature"
+)
+
+// Forgery is a way to post a notice that is none: by somebody who listens, or who has
+// stolen the key, or by a channel that is mistaken.
+type Forgery string
+
+const (
+	Unsigned       Forgery = "unsigned"        // without a signature
+	OtherKey       Forgery = "other-key"       // signed with a key that is not ours
+	OtherAmount    Forgery = "other-amount"    // a true notice with another amount and its old signature
+	OtherCurrency  Forgery = "other-currency"  // likewise
+	Replayed       Forgery = "replayed"        // a true notice, hours later
+	UnknownAttempt Forgery = "unknown-attempt" // signed, for an attempt that is none
+	Underpaid      Forgery = "underpaid"       // signed, with too little money
+	OtherMerchant  Forgery = "other-merchant"  // signed, for another merchant
+	RefundUnsigned Forgery = "refund-unsigned" // of a refund, without a signature
+	RefundWrong    Forgery = "refund-wrong"    // of a refund, signed, with another amount
+)
+
+var forgeries = []Forgery{Unsigned, OtherKey, OtherAmount, OtherCurrency, Replayed, UnknownAttempt, Underpaid, OtherMerchant, RefundUnsigned, RefundWrong}
+
+// drawForgeries draws what is forged about an order: while it waits for its money, or
+// when there has been something to listen to.
+func (w *Workload) drawForgeries(name string, created time.Duration, r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	op := Operation{Verb: Forges, Order: name, Forgery: forgeries[r.IntN(len(forgeries))]}
+	op.At = created + within(r, 0, time.Minute)
+	if r.IntN(3) == 0 || op.Forgery.alters() {
+		op.At = created + within(r, 0, payWindow+2*time.Minute)
+	}
+	if op.Forgery == Replayed {
+		op.At += within(r, time.Hour, 3*time.Hour)
+	}
+	w.add(op)
+}
+
+// alters says whether a true notice must have been heard.
+func (f Forgery) alters() bool { return f == OtherAmount || f == OtherCurrency || f == Replayed }
+
+func (f Forgery) isOfRefund() bool { return f == RefundUnsigned || f == RefundWrong }
+
+// stranger is somebody who hears what channels and shops say to each other.
+type stranger struct {
+	p     *sim.Process
+	w     Workload
+	heard map[string]*sim.Message // the first notice of each order's charge
+}
+
+// startStranger starts one task for each forgery.
+func (w *world) startStranger(p *sim.Process, workload Workload, start time.Time) {
+	s := stranger{p, workload, map[string]*sim.Message{}}
+	if !slices.ContainsFunc(workload.Operations, func(op Operation) bool { return op.Verb == Forges }) {
+		return
+	}
+	w.Trace().Watch(s.listen)
+	for _, op := range workload.Operations {
+		if op.Verb != Forges {
+			continue
+		}
+		p.Go(string(op.Verb)+"("+op.Order+")", func(ctx context.Context) {
+			if p.Clock().Sleep(ctx, op.At-p.Clock().Now().Sub(start)) == nil {
+				s.forge(ctx, op)
+			}
+		})
+	}
+}
+
+func (s stranger) listen(r *sim.Record) {
+	if r.Event == sim.EventSend && r.Message.Kind == "callback" && r.Node != s.p.Name() && s.heard[r.Message.Key] == nil {
+		s.heard[r.Message.Key] = r.Message
+	}
+}
+
+// forge posts one notice, once. What alters a true notice that nobody has sent yet posts
+// nothing.
+func (s stranger) forge(ctx context.Context, op Operation) {
+	if op.Forgery.alters() {
+		if heard := s.heard[op.Order]; heard != nil {
+			s.post(ctx, "pay", altered(heard.Body, op.Forgery), heard.Header.Get(signature.Header))
+		}
+		return
+	}
+	body, err := json.Marshal(s.invented(op))
+	if err != nil {
+		panic(err) // a body of the harness's own
+	}
+	what, signed := "pay", signature.Sign([]byte(signingKey), body, s.p.Clock().Now())
+	switch op.Forgery {
+	case OtherKey:
+		signed = signature.Sign([]byte("the key of somebody else"), body, s.p.Clock().Now())
+	case Unsigned, RefundUnsigned:
+		signed = ""
+	}
+	if op.Forgery.isOfRefund() {
+		what = "refund"
+	}
+	s.post(ctx, what, body, signed)
+}
+
+// altered changes one thing in a notice's body.
+func altered(body []byte, how Forgery) []byte {
+	switch how {
+	case OtherAmount:
+		return bytes.Replace(body, []byte(`"amountCents":`), []byte(`"amountCents":1`), 1)
+	case OtherCurrency:
+		return bytes.Replace(body, []byte(`"CNY"`), []byte(`"JPY"`), 1)
+	}
+	return body
+}
+
+// invented is a notice of something that has not happened.
+func (s stranger) invented(op Operation) map[string]any {
+	order := s.w.Orders[op.Order]
+	notice := map[string]any{
+		"orderNo": op.Order, "outTradeNo": op.Order + "-1", "channel": order.Channel, "channelTxn": "X-" + op.Order,
+		"merchantId": merchant, "state": "SUCCESS", "amountCents": order.Cents, "currency": "CNY",
+	}
+	switch op.Forgery {
+	case UnknownAttempt:
+		notice["outTradeNo"] = op.Order + "-99"
+	case Underpaid:
+		notice["amountCents"] = order.Cents - 1
+	case OtherMerchant:
+		notice["merchantId"] = merchant + "0"
+	case RefundUnsigned, RefundWrong:
+		notice["refundNo"] = refundNumber(op.Order, 1)
+		notice["amountCents"] = s.refundCents(op)
+	}
+	return notice
+}
+
+// refundCents is the amount of the order's first refund, or one cent more.
+func (s stranger) refundCents(op Operation) int64 {
+	for _, other := range s.w.Operations {
+		if other.Verb == Refunds && other.Order == op.Order && other.Key == "" {
+			if op.Forgery == RefundWrong {
+				return other.Cents + 1
+			}
+			return other.Cents
+		}
+	}
+	return 1
+}
+
+func (s stranger) post(ctx context.Context, what string, body []byte, signed string) {
+	ctx, cancel := s.p.Clock().WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://shop/callback/%s", what), bytes.NewReader(body))
+	if err != nil {
+		panic(err) // a URL of the harness's own
+	}
+	if signed != "" {
+		r.Header.Set(signature.Header, signed)
+	}
+	if answer, err := s.p.HTTPClient().Do(r); err == nil {
+		answer.Body.Close()
+	}
+}
