@@ -100,7 +100,7 @@ func orderOf(m *sim.Message) string {
 	case "create":
 		return parse(m).OrderNo
 	case "callback":
-		if b := parse(m); b.takesMoney() {
+		if b := parse(m); b.takesMoney() && m.From == b.Channel { // a forged one is no operation
 			return b.OrderNo
 		}
 	case "read":

@@ -61,7 +61,8 @@ var probes = []Probe{
 	{Name: "callback repeated", at: answers("callback"), seen: isRepeated},
 	{Name: "callback before prepay's answer", at: requests("callback"), seen: beforeToken},
 	{Name: "callback to the other shop", at: requests("callback"), seen: toOtherShop},
-	{Name: "callback refused as stale", at: answers("callback"), seen: status(401), Optional: "it takes two clocks that are wrong by minutes, or a delay and one"},
+	{Name: "callback refused as stale", at: answers("callback"), seen: both(status(401), not(isForged)), Optional: "it takes two clocks that are wrong by minutes, or a delay and one"},
+	{Name: "forged notice refused", at: answers("callback", "refund-callback"), seen: both(isForged, not(status(200)))},
 	{Name: "notice that takes no money", at: requests("callback"), seen: takesNoMoney},
 	{Name: "pending query found the charge", at: rows("payment_records"), seen: both(isNew, by("pending-query"))},
 	{Name: "closer found the charge", at: rows("payment_records"), seen: both(isNew, by("close-scan", "close-due", "expired close", "cancel"))},
@@ -358,6 +359,8 @@ func toOtherShop(e *Evidence, r *sim.Record) bool {
 	home := e.homes[parse(r.Message).OrderNo]
 	return home != "" && home != r.Node
 }
+
+func isForged(e *Evidence, r *sim.Record) bool { return e.notices.doubts[taskOf(r)].forged }
 
 func takesNoMoney(_ *Evidence, r *sim.Record) bool { return !parse(r.Message).takesMoney() }
 

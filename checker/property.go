@@ -25,6 +25,7 @@ func Properties() []Property {
 		{"legal-transitions", "every status change is one that the table allows, and the row equals its log's last entry", observeLegalTransitions, endLegalTransitions},
 		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", nil, endBooksMatchChannel},
 		{gapFound, "reconciliation reports every real difference, once, and nothing else", nil, endGapFound},
+		{"authentic-only", "only an authentic callback for a known attempt with the right amount has any effect", observeAuthenticOnly, nil},
 		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
 		{"no-call-in-transaction", "no task talks to the network while it holds an open transaction", observeNoCallInTransaction, nil},
 		{"close-on-time", "an unpaid order is closed between its deadline and deadline + slack, by true time", observeCloseOnTime, nil},

@@ -18,7 +18,10 @@ import (
 // of a trace, a millisecond apart.
 //
 //	create(A)#1    sent 198.00           a request leaves and arrives; of a callback: sent T1 198.00,
-//	                                     and a state such as CLOSED
+//	                                     and a state such as CLOSED; of a refund-callback: sent R1 198.00 SUCCESS
+//	callback(A)#1  forged T1 198.00      likewise, but by a stranger
+//	create(A)#1    keyed K 198.00        likewise, under the idempotency key K; of an ask-refund or
+//	                                     a cancel likewise
 //	create(A)#1    sent 198.00 held      it leaves, and arrives when it arrives
 //	create(A)#1    sent 198.00 lost      it leaves, and never arrives
 //	callback(A)#1  copied                the network makes callback(A)#1+1, which arrives; held: not yet
@@ -108,7 +111,11 @@ func (t *teller) line(subject, verb string, words []string) {
 		must(err)
 		t.now = time.Duration(at.Hour()-start.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute + time.Duration(at.Second())*time.Second
 	case verb == "sent":
-		t.send(subject, words, fate)
+		t.send(subject, words, fate, nil)
+	case verb == "forged":
+		t.send(subject, words, fate, func(m *sim.Message) { m.From = "stranger" })
+	case verb == "keyed":
+		t.send(subject, words[1:], fate, func(m *sim.Message) { t.key(m, words) })
 	case verb == "copied":
 		t.copied(subject, fate)
 	case verb == "arrives":
@@ -212,7 +219,7 @@ func (t *teller) next(kind, key string) string {
 	return fmt.Sprintf("%s(%s)#%d", kind, key, t.counts[kind+"("+key+")"]+1)
 }
 
-func (t *teller) send(name string, words []string, fate string) {
+func (t *teller) send(name string, words []string, fate string, differs func(*sim.Message)) {
 	kindKey, _, _ := strings.Cut(name, "#")
 	kind, key, _ := strings.Cut(strings.TrimSuffix(kindKey, ")"), "(")
 	t.counts[kindKey]++
@@ -222,11 +229,18 @@ func (t *teller) send(name string, words []string, fate string) {
 		m.Path, m.Body = "/orders", encode(map[string]any{"orderNo": key, "amountCents": cents(words[0])})
 	case "callback":
 		txn, channel := transaction(words[0])
-		m.From, m.Path = "channel", "/callback/pay"
+		m.From, m.Path = channel, "/callback/pay"
 		m.Body = encode(map[string]any{"orderNo": key, "outTradeNo": key + "-1", "channel": channel, "channelTxn": txn,
 			"amountCents": cents(words[1]), "state": strings.Join(words[2:], "")})
+	case "refund-callback":
+		number, channel := transaction(words[0])
+		m.From, m.Path = channel, "/callback/refund"
+		m.Body = encode(map[string]any{"orderNo": key, "channel": channel, "refundNo": number, "amountCents": cents(words[1]), "state": words[2]})
 	default:
 		m.Method, m.Path = "GET", "/orders/"+key+"?fresh=1"
+	}
+	if differs != nil {
+		differs(m)
 	}
 	t.sent[name] = m
 	t.add(sim.Record{Node: m.From, Task: "task#1", Event: sim.EventSend, Op: name, Message: m})
@@ -235,6 +249,14 @@ func (t *teller) send(name string, words []string, fate string) {
 		t.line(name, "arrives", nil)
 	case "lost":
 		t.add(sim.Record{Node: m.From, Event: sim.EventDrop, Op: name, Message: m})
+	}
+}
+
+// key makes a request one under a key.
+func (t *teller) key(m *sim.Message, words []string) {
+	m.Method, m.Header = http.MethodPost, http.Header{"Idempotency-Key": words[:1]}
+	if m.Body == nil {
+		m.Body = encode(map[string]any{"wants": words[1:]})
 	}
 }
 

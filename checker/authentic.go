@@ -1,0 +1,96 @@
+package checker
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// notices are the callbacks that are being served, as far as they are not to be believed.
+type notices struct {
+	doubts   map[string]doubt       // by task
+	attempts map[string]*sim.Change // rows of payment_orders, by out-trade number
+	refunds  map[string]*sim.Change // our rows of refunds, by number
+}
+
+// doubt is why a callback is not to be believed.
+type doubt struct {
+	notice noticeBody
+	kind   string
+	forged bool // no channel has sent it
+	why    string
+}
+
+// noticeBody is what a callback says, of a charge or of a refund.
+type noticeBody struct {
+	body
+	RefundNo string `json:"refundNo"`
+}
+
+func newNotices() notices {
+	return notices{map[string]doubt{}, map[string]*sim.Change{}, map[string]*sim.Change{}}
+}
+
+// isCallback says whether a message is one that channels post.
+func isCallback(m *sim.Message) bool { return m.Kind == "callback" || m.Kind == "refund-callback" }
+
+// observeAuthenticOnly finds a callback that has an effect though its channel did not
+// send it, or though it is for another attempt or amount than we know. Being
+// acknowledged is an effect: whoever sent it is believed.
+func observeAuthenticOnly(e *Evidence, r *sim.Record) {
+	switch {
+	case r.Event == sim.EventDeliver && r.Message.Leg == sim.Request && isCallback(r.Message):
+		if d := e.doubtOf(r.Message); d.why != "" {
+			e.notices.doubts[r.Node+"/"+r.Op] = d
+		}
+	case isRow(r, "payment_orders"):
+		index(e.notices.attempts, e.old, r.Change, func(row *sim.Change) string { return row.Text("out_trade_no") })
+	case isRow(r, "refunds") && r.Change.Database == shopDB:
+		index(e.notices.refunds, e.old, r.Change, func(row *sim.Change) string { return row.Text("refund_no") })
+	}
+	switch {
+	case r.Change != nil && r.Change.Database == shopDB && r.Change.Table != "alerts":
+		e.failDoubtful(r, "changed "+r.Change.Table, "changed a row of "+r.Change.Table)
+	case r.Event == sim.EventAnswer && r.Message.Status/100 == 2 && isCallback(r.Message):
+		e.failDoubtful(r, "was acknowledged", "was acknowledged")
+	}
+}
+
+// doubtOf tells what is wrong with a callback as it arrives, by what is known then.
+func (e *Evidence) doubtOf(m *sim.Message) doubt {
+	d := doubt{kind: m.Kind}
+	_ = json.Unmarshal(m.Body, &d.notice) // what is no JSON says nothing
+	n := d.notice
+	row := e.notices.attempts[n.OutTradeNo]
+	if m.Kind == "refund-callback" {
+		row = e.notices.refunds[n.RefundNo]
+	}
+	switch {
+	case m.From != n.Channel:
+		d.forged, d.why = true, m.From+" sent it, not "+n.Channel
+	case row == nil || row.Text("channel") != n.Channel || row.Text("order_no") != n.OrderNo:
+		d.why = "we know of no such attempt or refund"
+	case n.amount() != e.due(row):
+		d.why = e.due(row).String() + " is due"
+	}
+	return d
+}
+
+// due is what an attempt or a refund is of.
+func (e *Evidence) due(row *sim.Change) Money {
+	if row.Table == "refunds" {
+		return amountOf(row)
+	}
+	return e.price(row.Text("order_no"))
+}
+
+func (e *Evidence) failDoubtful(r *sim.Record, roles, effect string) {
+	task := r.Node + "/" + r.Task
+	d, found := e.notices.doubts[task]
+	if !found {
+		return
+	}
+	e.fail(Failure{Order: d.notice.OrderNo, Stake: d.notice.amount(), Seq: r.Seq, Roles: d.kind + " that is none " + roles, Message: fmt.Sprintf(
+		"order %s: a %s that tells of %s %s at %s, but %s", d.notice.OrderNo, d.kind, d.notice.amount(), effect, e.at(r), d.why)})
+}
