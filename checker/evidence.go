@@ -33,6 +33,7 @@ type Evidence struct {
 	trouble trouble
 	deeds   deeds
 	notices notices
+	keys    keys
 
 	homes   map[string]string // the node that has made an order
 	reached []int             // how often each probe was, in their order
@@ -56,7 +57,7 @@ func New(trace *sim.Trace) *Evidence {
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
 		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
-		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), notices: newNotices(), homes: map[string]string{}, reached: make([]int, len(probes)),
+		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), notices: newNotices(), keys: newKeys(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e

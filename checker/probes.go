@@ -55,6 +55,8 @@ var probes = []Probe{
 	{Name: "attempt refused", at: answers("attempt"), seen: says("order_not_payable")},
 	{Name: "idempotency key replayed", at: answers("create", "attempt", "cancel", "ask-refund"), seen: isReplayed},
 	{Name: "idempotency key in flight", at: answers("create", "attempt", "cancel", "ask-refund"), seen: says("idempotency_in_flight")},
+	{Name: "idempotency key reused", at: answers("create", "attempt", "cancel", "ask-refund"), seen: says("idempotency_key_reused")},
+	{Name: "order number reused", at: answers("create"), seen: says("order_conflict")},
 	{Name: "idempotency key taken over", at: rows("idempotency_keys"), seen: changes("owner")},
 
 	// How a charge is heard of.

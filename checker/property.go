@@ -27,6 +27,7 @@ func Properties() []Property {
 		{gapFound, "reconciliation reports every real difference, once, and nothing else", nil, endGapFound},
 		{"authentic-only", "only an authentic callback for a known attempt with the right amount has any effect", observeAuthenticOnly, nil},
 		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
+		{"same-key-same-answer", "one key with one content has one effect and one answer; other content is refused", observeSameKey, nil},
 		{"no-call-in-transaction", "no task talks to the network while it holds an open transaction", observeNoCallInTransaction, nil},
 		{"close-on-time", "an unpaid order is closed between its deadline and deadline + slack, by true time", observeCloseOnTime, nil},
 		{"finally-terminal", "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},

@@ -1,0 +1,147 @@
+package checker
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// keys are the idempotency keys that callers have used, and what came of them.
+type keys struct {
+	used    map[scope]*usage
+	serving map[string]keyed // by task
+}
+
+// scope is where a key means one thing.
+type scope struct{ caller, operation, key string }
+
+// keyed is a request under its key.
+type keyed struct {
+	scope
+	content string // all that it says
+	order   string
+}
+
+// usage is what has become of a key.
+type usage struct {
+	content string         // that was run; "" as long as none was
+	where   string         // it was
+	answer  string         // the definite one, "" as long as there is none
+	made    map[string]int // rows that came into being, by table
+}
+
+func newKeys() keys { return keys{map[scope]*usage{}, map[string]keyed{}} }
+
+// observeSameKey follows what is asked under each key: at most one content is run, what
+// it makes is made once, and its answers, once they are definite, are one. An order's
+// number is a key as well.
+func observeSameKey(e *Evidence, r *sim.Record) {
+	switch {
+	case r.Event == sim.EventDeliver && r.Message.Leg == sim.Request && databaseOf(r.Node) == shopDB:
+		if key := r.Message.Header.Get("Idempotency-Key"); key != "" {
+			e.keys.serve(r, key)
+		}
+	case r.Event == sim.EventRow && e.old == nil && made[r.Change.Table] && r.Change.Database == shopDB:
+		if k, ok := e.keys.serving[taskOf(r)]; ok {
+			e.observeMade(r, k)
+		}
+	case r.Event == sim.EventAnswer:
+		if k, ok := e.keys.serving[taskOf(r)]; ok {
+			e.observeKeyedAnswer(r, k)
+		}
+		if r.Message.Kind == "create" && r.Message.Status/100 == 2 {
+			e.observeCreated(r)
+		}
+	}
+}
+
+// made are the tables of what a request may make.
+var made = map[string]bool{"orders": true, "payment_orders": true, "refunds": true}
+
+func (k *keys) serve(r *sim.Record, key string) {
+	m := r.Message
+	s := scope{cmp.Or(m.Header.Get("X-Caller"), "anonymous"), m.Kind, key}
+	if k.used[s] == nil {
+		k.used[s] = &usage{made: map[string]int{}}
+	}
+	k.serving[r.Node+"/"+r.Op] = keyed{s, m.Path + "\n" + string(m.Body), cmp.Or(parse(m).OrderNo, m.Key)}
+}
+
+// run notes that a content is run under a key; false if another was.
+func (u *usage) run(content, where string) bool {
+	if u.content == "" {
+		u.content, u.where = content, where
+	}
+	return u.content == content
+}
+
+func (e *Evidence) observeMade(r *sim.Record, k keyed) {
+	u, table := e.keys.used[k.scope], r.Change.Table
+	u.made[table]++
+	switch {
+	case !u.run(k.content, e.at(r)):
+		e.failKey(r, k, "made a row of "+table+" for other content", fmt.Sprintf("made a row of %s, but what was run at %s had other content", table, u.where))
+	case u.made[table] > 1:
+		e.failKey(r, k, "made "+table+" again", fmt.Sprintf("made %d rows of %s", u.made[table], table))
+	}
+}
+
+func (e *Evidence) observeKeyedAnswer(r *sim.Record, k keyed) {
+	m, u := r.Message, e.keys.used[k.scope]
+	if !hasRun(m) {
+		return
+	}
+	answer := fmt.Sprintf("%d %s", m.Status, m.Body)
+	switch {
+	case !u.run(k.content, e.at(r)):
+		e.failKey(r, k, "answered for other content", fmt.Sprintf("was answered %d, but what was run at %s had other content", m.Status, u.where))
+	case m.Status == http.StatusAccepted:
+	case u.answer != "" && u.answer != answer:
+		e.failKey(r, k, "answered otherwise", fmt.Sprintf("was answered %q, before that %q", answer, u.answer))
+	default:
+		u.answer = answer
+	}
+}
+
+// hasRun says whether an answer tells that a request was run. One that was refused for
+// its form, for its key, or failed, may be asked again.
+func hasRun(m *sim.Message) bool {
+	switch m.Status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge:
+		return false
+	}
+	code := refusal(m)
+	return m.Status < 500 && code != "idempotency_in_flight" && code != "idempotency_key_reused"
+}
+
+// refusal is the code with which a request was refused.
+func refusal(m *sim.Message) string {
+	var answer struct{ Error struct{ Code string } }
+	_ = json.Unmarshal(m.Body, &answer) // what is no JSON refuses nothing
+	return answer.Error.Code
+}
+
+// observeCreated finds a request for an order that is taken though the order with its
+// number is another.
+func (e *Evidence) observeCreated(r *sim.Record) {
+	request := e.requests[r.Message.Exchange]
+	if request == nil {
+		return
+	}
+	asked := parse(request)
+	row := e.orders[asked.OrderNo]
+	if row == nil || amountOf(row) == asked.amount() {
+		return // a missing row is acked-is-durable's
+	}
+	k := keyed{scope: scope{"", "create", "its number"}, order: asked.OrderNo}
+	e.failKey(r, k, "taken for another order", fmt.Sprintf("was answered %d, but asked for %s", r.Message.Status, asked.amount()))
+}
+
+func (e *Evidence) failKey(r *sim.Record, k keyed, roles, what string) {
+	price := e.price(k.order)
+	e.fail(Failure{Order: k.order, Stake: price, Seq: r.Seq, Roles: k.operation + " " + roles, Message: fmt.Sprintf(
+		"order %s of %s: at %s, %s under %s %s", k.order, price, e.at(r), k.operation, k.key, what)})
+}
