@@ -7,13 +7,6 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 )
 
-// notices are the callbacks that are being served, as far as they are not to be believed.
-type notices struct {
-	doubts   map[string]doubt       // by task
-	attempts map[string]*sim.Change // rows of payment_orders, by out-trade number
-	refunds  map[string]*sim.Change // our rows of refunds, by number
-}
-
 // doubt is why a callback is not to be believed.
 type doubt struct {
 	notice noticeBody
@@ -28,10 +21,6 @@ type noticeBody struct {
 	RefundNo string `json:"refundNo"`
 }
 
-func newNotices() notices {
-	return notices{map[string]doubt{}, map[string]*sim.Change{}, map[string]*sim.Change{}}
-}
-
 // isCallback says whether a message is one that channels post.
 func isCallback(m *sim.Message) bool { return m.Kind == "callback" || m.Kind == "refund-callback" }
 
@@ -42,14 +31,8 @@ func observeAuthenticOnly(e *Evidence, r *sim.Record) {
 	switch {
 	case r.Event == sim.EventDeliver && r.Message.Leg == sim.Request && isCallback(r.Message):
 		if d := e.doubtOf(r.Message); d.why != "" {
-			e.notices.doubts[r.Node+"/"+r.Op] = d
+			e.doubts[r.Node+"/"+r.Op] = d
 		}
-	case isRow(r, "payment_orders"):
-		index(e.notices.attempts, e.old, r.Change, func(row *sim.Change) string { return row.Text("out_trade_no") })
-	case isRow(r, "refunds") && r.Change.Database == shopDB:
-		index(e.notices.refunds, e.old, r.Change, func(row *sim.Change) string { return row.Text("refund_no") })
-	}
-	switch {
 	case r.Change != nil && r.Change.Database == shopDB && r.Change.Table != "alerts":
 		e.failDoubtful(r, "changed "+r.Change.Table, "changed a row of "+r.Change.Table)
 	case r.Event == sim.EventAnswer && r.Message.Status/100 == 2 && isCallback(r.Message):
@@ -62,9 +45,9 @@ func (e *Evidence) doubtOf(m *sim.Message) doubt {
 	d := doubt{kind: m.Kind}
 	_ = json.Unmarshal(m.Body, &d.notice) // what is no JSON says nothing
 	n := d.notice
-	row := e.notices.attempts[n.OutTradeNo]
+	row := e.attempts[n.OutTradeNo]
 	if m.Kind == "refund-callback" {
-		row = e.notices.refunds[n.RefundNo]
+		row = e.refunds[n.RefundNo]
 	}
 	switch {
 	case m.From != n.Channel:
@@ -87,7 +70,7 @@ func (e *Evidence) due(row *sim.Change) Money {
 
 func (e *Evidence) failDoubtful(r *sim.Record, roles, effect string) {
 	task := r.Node + "/" + r.Task
-	d, found := e.notices.doubts[task]
+	d, found := e.doubts[task]
 	if !found {
 		return
 	}

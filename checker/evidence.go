@@ -25,15 +25,18 @@ type Evidence struct {
 	requests map[string]*sim.Message // by exchange
 	old      *sim.Change             // the row before the record's change, nil if there was none
 
-	records map[string]*sim.Change // rows of payment_records, by channel and transaction
-	booked  map[string]int         // how many rows a transaction has
-	applied map[string]int         // how many records have paid an order
-	logged  map[string]string      // the last status in an order's log
-	acks    map[string][]ack       // by order
-	trouble trouble
-	deeds   deeds
-	notices notices
-	keys    keys
+	records  map[string]*sim.Change // rows of payment_records, by channel and transaction
+	attempts map[string]*sim.Change // rows of payment_orders, by out-trade number
+	refunds  map[string]*sim.Change // our rows of refunds, by number
+	booked   map[string]int         // how many rows a transaction has
+	applied  map[string]int         // how many records have paid an order
+	logged   map[string]string      // the last status in an order's log
+	acks     map[string][]ack       // by order
+	trouble  trouble
+	deeds    deeds
+	doubts   map[string]doubt // callbacks that are not to be believed, by task
+	keys     keys
+	jobs     jobs
 
 	homes   map[string]string // the node that has made an order
 	reached []int             // how often each probe was, in their order
@@ -56,8 +59,8 @@ func New(trace *sim.Trace) *Evidence {
 		trace: trace, rules: Properties(), seen: map[string]bool{},
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
-		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
-		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), notices: newNotices(), keys: newKeys(), homes: map[string]string{}, reached: make([]int, len(probes)),
+		records: map[string]*sim.Change{}, attempts: map[string]*sim.Change{}, refunds: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
+		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(), jobs: newJobs(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e
@@ -110,6 +113,12 @@ func (e *Evidence) apply(c *sim.Change) {
 		index(e.orders, e.old, c, func(row *sim.Change) string { return row.Text("order_no") })
 	case "payment_records":
 		index(e.records, e.old, c, txnOf)
+	case "payment_orders":
+		index(e.attempts, e.old, c, func(row *sim.Change) string { return row.Text("out_trade_no") })
+	case "refunds":
+		if c.Database == shopDB {
+			index(e.refunds, e.old, c, func(row *sim.Change) string { return row.Text("refund_no") })
+		}
 	}
 }
 

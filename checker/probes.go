@@ -362,7 +362,7 @@ func toOtherShop(e *Evidence, r *sim.Record) bool {
 	return home != "" && home != r.Node
 }
 
-func isForged(e *Evidence, r *sim.Record) bool { return e.notices.doubts[taskOf(r)].forged }
+func isForged(e *Evidence, r *sim.Record) bool { return e.doubts[taskOf(r)].forged }
 
 func takesNoMoney(_ *Evidence, r *sim.Record) bool { return !parse(r.Message).takesMoney() }
 

@@ -30,6 +30,7 @@ func Properties() []Property {
 		{"same-key-same-answer", "one key with one content has one effect and one answer; other content is refused", observeSameKey, nil},
 		{"no-call-in-transaction", "no task talks to the network while it holds an open transaction", observeNoCallInTransaction, nil},
 		{"close-on-time", "an unpaid order is closed between its deadline and deadline + slack, by true time", observeCloseOnTime, nil},
+		{"job-exclusive", "two runs of a singleton job never both take effect on the same item", observeJobExclusive, nil},
 		{"finally-terminal", "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},
 		{"no-unexplained-error", "every 5xx and every panic is explained by an injected fault", observeNoUnexplainedError, nil},
 		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", nil, endLinearizableOrders},
