@@ -14,7 +14,7 @@ type trouble struct {
 	clients map[string]string        // of each request that has no answer yet: the node that waits for it
 	gone    map[string]bool          // requests whose client waits no more: the handler's context has ended with that
 	upset   map[string]bool          // tasks, as NODE/TASK, of which something was made to fail
-	waiting map[string]time.Duration // tasks that wait for a lock: since when
+	waiting map[string]time.Duration // tasks that have waited for a lock: since when, the last time
 	heldUp  map[string]time.Duration // databases: until when somebody who has the lock stands still
 	paying  map[string]time.Duration // trades, as CHANNEL/NUMBER: until when their buyer was about to pay
 }
@@ -31,12 +31,8 @@ const (
 	forever      = time.Duration(math.MaxInt64)
 )
 
-// observeNoUnexplainedError finds an answer of 5xx and a panic that nothing in the
-// trace explains. The explanations are few, and all are about the very task, since
-// whatever fails elsewhere, such as a call, must not become an error of ours: an
-// operation of the task was made to fail, or waited in vain for a lock whose holder
-// was made to stand still; its client had gone; or the channel was told to answer so.
-func observeNoUnexplainedError(e *Evidence, r *sim.Record) {
+// noteTrouble notes what may explain an error.
+func (e *Evidence) noteTrouble(r *sim.Record) {
 	switch r.Event {
 	case sim.EventSend:
 		if r.Message.Method != sim.MethodPublish {
@@ -58,6 +54,16 @@ func observeNoUnexplainedError(e *Evidence, r *sim.Record) {
 		e.trouble.disturb(r)
 	case sim.EventRow:
 		e.observeOddity(r)
+	}
+}
+
+// observeNoUnexplainedError finds an answer of 5xx and a panic that nothing in the
+// trace explains. The explanations are few, and all are about the very task, since
+// whatever fails elsewhere, such as a call, must not become an error of ours: an
+// operation of the task was made to fail, or waited in vain for a lock whose holder
+// was made to stand still; its client had gone; or the channel was told to answer so.
+func observeNoUnexplainedError(e *Evidence, r *sim.Record) {
+	switch r.Event {
 	case sim.EventAnswer:
 		if r.Message.Status/100 == 5 && !e.explains(r) {
 			e.failError(r, r.Message.Key, fmt.Sprintf("%s was answered %d", r.Message.Kind, r.Message.Status), "failed "+r.Message.Kind)
@@ -95,8 +101,7 @@ func (t *trouble) disturb(r *sim.Record) {
 		}
 	default:
 		if r.OpenTx {
-			d, _ := time.ParseDuration(r.Detail) // the kernel's own
-			t.holdUp(r, d)
+			t.holdUp(r, durationOf(r))
 		}
 	}
 }

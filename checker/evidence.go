@@ -25,18 +25,19 @@ type Evidence struct {
 	requests map[string]*sim.Message // by exchange
 	old      *sim.Change             // the row before the record's change, nil if there was none
 
-	records  map[string]*sim.Change // rows of payment_records, by channel and transaction
-	attempts map[string]*sim.Change // rows of payment_orders, by out-trade number
-	refunds  map[string]*sim.Change // our rows of refunds, by number
-	booked   map[string]int         // how many rows a transaction has
-	applied  map[string]int         // how many records have paid an order
-	logged   map[string]string      // the last status in an order's log
-	acks     map[string][]ack       // by order
-	trouble  trouble
-	deeds    deeds
-	doubts   map[string]doubt // callbacks that are not to be believed, by task
-	keys     keys
-	jobs     jobs
+	records   map[string]*sim.Change // rows of payment_records, by channel and transaction
+	attempts  map[string]*sim.Change // rows of payment_orders, by out-trade number
+	refunds   map[string]*sim.Change // our rows of refunds, by number
+	booked    map[string]int         // how many rows a transaction has
+	applied   map[string]int         // how many records have paid an order
+	logged    map[string]string      // the last status in an order's log
+	acks      map[string][]ack       // by order
+	trouble   trouble
+	deeds     deeds
+	doubts    map[string]doubt // callbacks that are not to be believed, by task
+	keys      keys
+	jobs      jobs
+	callbacks callbacks
 
 	homes   map[string]string // the node that has made an order
 	reached []int             // how often each probe was, in their order
@@ -60,7 +61,7 @@ func New(trace *sim.Trace) *Evidence {
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
 		records: map[string]*sim.Change{}, attempts: map[string]*sim.Change{}, refunds: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
-		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(), jobs: newJobs(), homes: map[string]string{}, reached: make([]int, len(probes)),
+		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(), jobs: newJobs(), callbacks: newCallbacks(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e
@@ -77,6 +78,7 @@ func (e *Evidence) observe(r *sim.Record) {
 	case r.Event == sim.EventSend:
 		e.requests[r.Message.Exchange] = r.Message
 	}
+	e.noteTrouble(r)
 	for i := range e.rules {
 		if e.current = &e.rules[i]; e.current.observe != nil {
 			e.current.observe(e, r)

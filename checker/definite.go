@@ -1,0 +1,127 @@
+package checker
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// callbacks are those that have no answer yet.
+type callbacks struct {
+	served map[string]*serving      // by task
+	paused map[string]time.Duration // nodes: until when they stand still
+}
+
+func newCallbacks() callbacks {
+	return callbacks{map[string]*serving{}, map[string]time.Duration{}}
+}
+
+// serving is a callback that waits for its answer.
+type serving struct {
+	request *sim.Message
+	node    string
+	since   time.Duration
+	excused time.Duration // in which it, or whoever had the lock that it needs, was made to stand still
+	waits   bool          // for a lock
+}
+
+// ackPatience is how long a channel waits for the answer to a callback.
+const ackPatience = 5 * time.Second
+
+// observeDefiniteAnswer finds a callback that gets no answer in time, or one that says
+// nothing: a 5xx. Explained is what no-unexplained-error takes as explained; a task that
+// was made to stand still has so much more time.
+func observeDefiniteAnswer(e *Evidence, r *sim.Record) {
+	switch r.Event {
+	case sim.EventDeliver:
+		if m := r.Message; m.Leg == sim.Request && isCallback(m) && databaseOf(r.Node) == shopDB {
+			e.callbacks.served[r.Node+"/"+r.Op] = &serving{
+				request: m, node: r.Node, since: r.At, excused: max(0, e.callbacks.paused[r.Node]-r.At),
+			}
+		}
+	case sim.EventStall:
+		if s := e.callbacks.served[taskOf(r)]; s != nil {
+			s.excused += durationOf(r)
+		}
+	case sim.EventPause:
+		e.callbacks.pause(r)
+	case sim.EventCrash:
+		e.callbacks.crash(r.Node)
+	case sim.EventBusy, sim.EventSQL:
+		if s := e.callbacks.served[taskOf(r)]; s != nil {
+			e.excuseWait(s, r)
+		}
+	case sim.EventAnswer, sim.EventPanic:
+		if s := e.callbacks.served[taskOf(r)]; s != nil {
+			delete(e.callbacks.served, taskOf(r))
+			e.judgeAnswer(s, r)
+		}
+	}
+}
+
+// pause excuses every callback of a process that stands still.
+func (c *callbacks) pause(r *sim.Record) {
+	from := max(r.At, c.paused[r.Node])
+	until := max(from, r.At+durationOf(r))
+	c.paused[r.Node] = until
+	for _, s := range c.served { // order-free: each by itself
+		if s.node == r.Node {
+			s.excused += until - from
+		}
+	}
+}
+
+// crash forgets what dies with a process.
+func (c *callbacks) crash(node string) {
+	delete(c.paused, node)
+	maps.DeleteFunc(c.served, func(_ string, s *serving) bool { return s.node == node })
+}
+
+// excuseWait excuses a wait for a lock as far as its holder was made to stand still.
+func (e *Evidence) excuseWait(s *serving, r *sim.Record) {
+	if since := e.trouble.waiting[taskOf(r)]; s.waits {
+		s.excused += max(0, min(r.At, e.trouble.heldUp[databaseOf(r.Node)])-since)
+	}
+	s.waits = r.Event == sim.EventBusy
+}
+
+func (e *Evidence) judgeAnswer(s *serving, r *sim.Record) {
+	late := r.At - s.since - s.excused
+	switch {
+	case e.trouble.upset[taskOf(r)]:
+	case r.Event == sim.EventPanic:
+		e.failAnswer(s, "a panic instead of an answer", "has no answer, for its task panicked")
+	case r.Message.Status/100 == 5 && !e.explains(r):
+		e.failAnswer(s, "an answer that says nothing", fmt.Sprintf("was answered %d", r.Message.Status))
+	case late > ackPatience:
+		e.failAnswer(s, "a late answer", fmt.Sprintf("was answered after %v", late.Round(time.Millisecond)))
+	}
+}
+
+// endDefiniteAnswer finds what was never answered.
+func endDefiniteAnswer(e *Evidence) {
+	if len(e.trace.Records) == 0 {
+		return
+	}
+	now := e.trace.Records[len(e.trace.Records)-1].At
+	for _, task := range slices.Sorted(maps.Keys(e.callbacks.served)) {
+		if s := e.callbacks.served[task]; now-s.since-s.excused > ackPatience && !e.trouble.upset[task] {
+			e.failAnswer(s, "no answer", "was never answered")
+		}
+	}
+}
+
+func (e *Evidence) failAnswer(s *serving, roles, what string) {
+	notice := parse(s.request)
+	e.fail(Failure{Order: notice.OrderNo, Stake: notice.amount(), Roles: s.request.Kind + " gets " + roles, Message: fmt.Sprintf(
+		"order %s: the %s that tells of %s came to %s at %s and %s", notice.OrderNo, s.request.Kind, notice.amount(), s.node, e.trace.Clock(s.since), what)})
+}
+
+// durationOf is how long a stall or a pause takes.
+func durationOf(r *sim.Record) time.Duration {
+	d, _ := time.ParseDuration(r.Detail) // the kernel's own
+	return d
+}
