@@ -38,6 +38,7 @@ type Evidence struct {
 	keys      keys
 	jobs      jobs
 	callbacks callbacks
+	looks     looks
 
 	homes   map[string]string // the node that has made an order
 	reached []int             // how often each probe was, in their order
@@ -61,7 +62,7 @@ func New(trace *sim.Trace) *Evidence {
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
 		records: map[string]*sim.Change{}, attempts: map[string]*sim.Change{}, refunds: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
-		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(), jobs: newJobs(), callbacks: newCallbacks(), homes: map[string]string{}, reached: make([]int, len(probes)),
+		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(), jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e

@@ -28,9 +28,9 @@ func (e *Evidence) noteHand(r *sim.Record) {
 	}
 }
 
-// endGapFound looks for what reconciliation has said of the rows that were changed by
-// hand, where they still differ.
-func endGapFound(e *Evidence) {
+// missHands looks for what was said of the rows that were changed by hand, where they
+// still differ.
+func (e *Evidence) missHands() {
 	for _, order := range slices.Sorted(maps.Keys(e.hands)) {
 		hand := e.hands[order]
 		if e.isBack(hand.before) || e.isReported(order, hand) {

@@ -24,7 +24,7 @@ func Properties() []Property {
 		{"closed-is-final", "a closed order never leaves CLOSED (except by the declared reinstate policy)", observeClosedIsFinal, nil},
 		{"legal-transitions", "every status change is one that the table allows, and the row equals its log's last entry", observeLegalTransitions, endLegalTransitions},
 		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", nil, endBooksMatchChannel},
-		{gapFound, "reconciliation reports every real difference, once, and nothing else", nil, endGapFound},
+		{gapFound, "reconciliation reports every real difference, once, and nothing else", observeGapFound, endGapFound},
 		{"authentic-only", "only an authentic callback for a known attempt with the right amount has any effect", observeAuthenticOnly, nil},
 		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
 		{"same-key-same-answer", "one key with one content has one effect and one answer; other content is refused", observeSameKey, nil},

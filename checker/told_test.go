@@ -64,6 +64,15 @@ import (
 //	A  is-paid     T1 198.00             the callback comes, is booked and answered
 //	A  is-closed                         by the scan
 //	A  is-read     CREATED               or a status code
+//	A  is-booked   T1 198.00 PAID        with its record, as a row has all; late: CLOSED
+//	A  is-billed   T1 198.00             by the channel, for the day
+//
+// and so has what reconciliation does:
+//
+//	reconcile@15  begins
+//	reconcile@15  fetches                the day's bill, and compares it with our books
+//	reconcile@15  reports record-missing mock/T1 198.00
+//	reconcile@15  ends                   it has looked at all our books
 type teller struct {
 	trace   *sim.Trace
 	now     time.Duration
@@ -194,6 +203,30 @@ func (t *teller) whole(order, verb string, words []string) {
 			{name, "answers", "200 PAID"}}
 	case "is-closed":
 		does = [][3]string{{"close-scan@14:15:00", "commits", fmt.Sprintf("order %s CLOSED, log %s CREATED>CLOSED", order, order)}}
+	case "is-booked":
+		disposition := map[string]string{"PAID": "applied paid_channel=mock paid_txn=" + words[0], "CLOSED": "late"}[words[2]]
+		disposition, paidBy, _ := strings.Cut(disposition, " ")
+		does = [][3]string{{"callback(" + order + ")#1", "commits", fmt.Sprintf(
+			"shop.orders:%[1]s order_no=%[1]s status=%[4]s amount_cents=%[3]d currency=CNY %[6]s, shop.payment_records:%[2]s channel=mock channel_txn=%[2]s "+
+				"order_no=%[1]s out_trade_no=%[1]s-1 amount_cents=%[3]d currency=CNY disposition=%[5]s recorded_ms=%[7]d",
+			order, words[0], cents(words[1]), words[2], disposition, paidBy, start.UnixMilli())}}
+	case "is-billed":
+		does = [][3]string{{"mock/bill#1", "commits", fmt.Sprintf(
+			"mock.bills:1 bill_date=2026-03-02, mock.bill_rows:%[2]s bill_date=2026-03-02 kind=charge channel_txn=%[2]s order_no=%[1]s out_trade_no=%[1]s-1 amount_cents=%[3]d currency=CNY",
+			order, words[0], cents(words[1]))}}
+	case "begins", "ends":
+		job := map[string]string{"begins": "reconcile", "ends": "stock"}[verb]
+		does = [][3]string{{order, "commits", fmt.Sprintf("shop.reconcile_jobs:%[1]s job=%[1]s hour=%[2]d", job, t.counts["hour"])}}
+		t.counts["hour"]++
+	case "fetches":
+		day := fmt.Sprintf("shop.bill_days:1 channel=mock bill_day=2026-03-02 start_ms=%d end_ms=%d ", start.Add(-14*time.Hour).UnixMilli(), start.Add(10*time.Hour).UnixMilli())
+		for _, row := range []string{"tries=0 state=WAITING", "tries=1 state=WAITING", "tries=1 state=FETCHED", "tries=1 state=FETCHED"} {
+			does = append(does, [3]string{order, "commits", day + row})
+		}
+	case "reports":
+		t.counts["alert"]++
+		does = [][3]string{{order, "commits", fmt.Sprintf("shop.alerts:%d kind=%s subject=%s amount_cents=%d currency=CNY raised_ms=%d",
+			t.counts["alert"], words[0], words[1], cents(words[2]), start.Add(t.now).UnixMilli())}}
 	case "is-read":
 		name := t.next("read", order)
 		answer := words[0]

@@ -27,7 +27,7 @@ var told = []string{"charge-once", "closed-is-final", "legal-transitions", "acke
 
 // toldAlone are further ones, whose histories are judged by them alone: those of the
 // others leave out what they look at.
-var toldAlone = []string{"authentic-only", "same-key-same-answer", "job-exclusive", "definite-answer"}
+var toldAlone = []string{"authentic-only", "same-key-same-answer", "job-exclusive", "definite-answer", "gap-found"}
 
 // judges are the properties that judge the histories told for one.
 func judges(property string) []string {
