@@ -16,7 +16,8 @@ type gap struct {
 }
 
 const (
-	// dayGrace is by how much a channel's day may begin earlier or later than ours.
+	// dayGrace is by how much a channel's clock may differ from ours: so close to its end, a
+	// day's charges are looked for with those of the next.
 	dayGrace = 5 * 60 * 1000
 	// refundGrace is how long a refund may follow its charge, by message.
 	refundGrace = 10 * 60 * 1000
@@ -86,27 +87,22 @@ func billNumber(row *sim.Change) string {
 // compareBilled looks for a bill's row in our books.
 func (b *books) compareBilled(row *sim.Change) {
 	channel, kind, number, order := row.Database, row.Text("kind"), billNumber(row), row.Text("order_no")
-	day := b.looks.days[channel+"/"+row.Text("bill_date")]
-	name := channel + " " + kind + " " + number
+	name, day := channel+" "+kind+" "+number, b.looks.days[channel+"/"+row.Text("bill_date")]
 	if b.bills[name] != nil {
 		b.differ("bill-duplicate", channel+"/"+kind+"/"+number, order, amountOf(row), day != nil)
 		return
 	}
 	b.bills[name] = row
-	own, word, subject := b.records[channel+" "+number], "record", channel+"/"+number
+	own, word, subject := b.ownOf(row), "record", channel+"/"+number
 	if kind == "refund" {
-		own, word = b.refunds[number], "refund"
+		word = "refund"
 	}
 	refused := b.looks.raised[[2]string{"charge-refused", subject}] > 0
-	about := order
-	if own != nil {
-		about = own.Text("order_no")
-	}
-	sure := day != nil && !refused && b.looks.changed[about] < day.atMs
+	sure := day != nil && !refused && b.looks.changed[order] < day.atMs
 	switch {
-	case own != nil && own.Text("channel") == channel:
-		if amountOf(own) != amountOf(row) || about != order || own.Text("out_trade_no") != row.Text("out_trade_no") {
-			b.differ(word+"-mismatch", subject, about, amountOf(row), sure)
+	case own != nil:
+		if !saysTheSame(own, row) {
+			b.differ(word+"-mismatch", subject, order, amountOf(row), sure && b.looks.changed[own.Text("order_no")] < day.atMs)
 		}
 	case kind == "refund":
 		if b.statusOf(order) == "REFUNDED" && !strings.HasPrefix(number, "R-") {
@@ -116,6 +112,21 @@ func (b *books) compareBilled(row *sim.Change) {
 	default:
 		b.differ("record-missing", subject, order, amountOf(row), sure && !b.mayCome(row, day))
 	}
+}
+
+// ownOf returns our row of what a bill's row tells, nil if we have none.
+func (b *books) ownOf(row *sim.Change) *sim.Change {
+	if row.Text("kind") == "charge" {
+		return b.records[row.Database+" "+row.Text("channel_txn")]
+	}
+	if own := b.refunds[row.Text("refund_no")]; own != nil && own.Text("channel") == row.Database {
+		return own
+	}
+	return nil
+}
+
+func saysTheSame(own, billed *sim.Change) bool {
+	return amountOf(own) == amountOf(billed) && own.Text("order_no") == billed.Text("order_no") && own.Text("out_trade_no") == billed.Text("out_trade_no")
 }
 
 // mayCome says whether a charge that a bill tells may have been on its way to us still.

@@ -204,11 +204,18 @@ func endGapFound(e *Evidence) {
 				"order %s: %s of %s for %s was there when reconciliation looked, and was never reported", g.order, g.kind, g.subject, g.money)})
 		}
 	}
-	for _, day := range slices.Sorted(maps.Keys(e.looks.unready)) {
-		if e.looks.raised[[2]string{billNotReady, day}] == 0 && !e.trouble.upset[e.looks.unready[day]] {
-			e.fail(Failure{Order: day, Roles: billNotReady + " not reported", Message: fmt.Sprintf(
-				"bill %s was not ready when %s asked for it, and that was never reported: a whole day's money is compared with nothing", day, e.looks.unready[day])})
-		}
-	}
+	e.missBills()
 	e.missHands()
+}
+
+// missBills looks for what was said of bills that were not ready.
+func (e *Evidence) missBills() {
+	for _, day := range slices.Sorted(maps.Keys(e.looks.unready)) {
+		task := e.looks.unready[day]
+		if e.looks.raised[[2]string{billNotReady, day}] > 0 || e.trouble.upset[task] {
+			continue
+		}
+		e.fail(Failure{Order: day, Roles: billNotReady + " not reported", Message: fmt.Sprintf(
+			"the bill %s was not ready when %s asked for it, and that was never reported: nobody knows that a day's money is not compared yet", day, task)})
+	}
 }
