@@ -33,10 +33,11 @@ type Evidence struct {
 	trouble trouble
 	deeds   deeds
 
-	homes   map[string]string // the node that has made an order
-	reached []int             // how often each probe was, in their order
-	budget  int               // of the search for one order, in steps of the model
-	unknown bool
+	homes     map[string]string // the node that has made an order
+	reached   []int             // how often each probe was, in their order
+	budget    int               // of the search for one history, in steps of its model
+	undecided []string          // properties whose check ran out of its budget
+	misfits   []Misfit
 
 	hands map[string]byHand // the first row of an order that a person changed
 
@@ -55,6 +56,7 @@ func New(trace *sim.Trace) *Evidence {
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
 		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
+
 		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
@@ -160,7 +162,7 @@ func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 		}
 	}
 	slices.SortStableFunc(e.failures, func(a, b Failure) int { return cmp.Compare(b.Stake.Cents, a.Stake.Cents) })
-	return e.failures, e.unknown
+	return e.failures, len(e.undecided) > 0
 }
 
 // fail reports the current property as broken for an order, once.
