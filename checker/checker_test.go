@@ -63,7 +63,7 @@ func TestTheMostMoneyComesFirst(t *testing.T) {
 		C is-created 20.00
 		close(A)#1 calls query inside
 		close(B)#1 calls query inside
-		close(C)#1 calls query inside`)
+		close(C)#1 calls query inside`, told...)
 	var stakes []string
 	for _, f := range failures {
 		stakes = append(stakes, f.Stake.String())

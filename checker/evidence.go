@@ -33,6 +33,9 @@ type Evidence struct {
 	trouble trouble
 	deeds   deeds
 
+	accounts accounts
+	effects  effectCounts
+
 	homes     map[string]string // the node that has made an order
 	reached   []int             // how often each probe was, in their order
 	budget    int               // of the search for one history, in steps of its model
@@ -56,7 +59,7 @@ func New(trace *sim.Trace) *Evidence {
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
 		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
-
+		accounts: newAccounts(), effects: newEffectCounts(),
 		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
@@ -67,6 +70,7 @@ func (e *Evidence) observe(r *sim.Record) {
 	switch {
 	case r.Change != nil:
 		e.apply(r.Change)
+		e.accounts.keep(e.old, r.Change)
 		e.noteHand(r)
 		if isRow(r, "orders") && e.old == nil {
 			e.homes[r.Change.Text("order_no")] = r.Node

@@ -23,6 +23,7 @@ func Properties() []Property {
 		{"no-orphan-money", "every successful charge ends on a paid order, or is returned in full exactly once", nil, endNoOrphanMoney},
 		{"closed-is-final", "a closed order never leaves CLOSED (except by the declared reinstate policy)", observeClosedIsFinal, nil},
 		{"legal-transitions", "every status change is one that the table allows, and the row equals its log's last entry", observeLegalTransitions, endLegalTransitions},
+		{"effect-once", "a cause has each of its effects exactly once", observeEffectOnce, endEffectOnce},
 		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", nil, endBooksMatchChannel},
 		{gapFound, "reconciliation reports every real difference, once, and nothing else", nil, endGapFound},
 		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
