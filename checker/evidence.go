@@ -35,6 +35,7 @@ type Evidence struct {
 
 	accounts accounts
 	effects  effectCounts
+	refunds  refundSums
 
 	homes     map[string]string // the node that has made an order
 	reached   []int             // how often each probe was, in their order
@@ -59,7 +60,7 @@ func New(trace *sim.Trace) *Evidence {
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
 		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
-		accounts: newAccounts(), effects: newEffectCounts(),
+		accounts: newAccounts(), effects: newEffectCounts(), refunds: newRefundSums(),
 		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)

@@ -24,6 +24,7 @@ func Properties() []Property {
 		{"closed-is-final", "a closed order never leaves CLOSED (except by the declared reinstate policy)", observeClosedIsFinal, nil},
 		{"legal-transitions", "every status change is one that the table allows, and the row equals its log's last entry", observeLegalTransitions, endLegalTransitions},
 		{"effect-once", "a cause has each of its effects exactly once", observeEffectOnce, endEffectOnce},
+		{"refund-bounded", "what is refunded never exceeds what was paid, and each intent is executed at most once", observeRefundBounded, nil},
 		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", nil, endBooksMatchChannel},
 		{gapFound, "reconciliation reports every real difference, once, and nothing else", nil, endGapFound},
 		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
