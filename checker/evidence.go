@@ -33,9 +33,11 @@ type Evidence struct {
 	trouble trouble
 	deeds   deeds
 
+	commit   commit
 	accounts accounts
 	effects  effectCounts
 	refunds  refundSums
+	shelves  map[string]*shelf // by SKU
 
 	homes     map[string]string // the node that has made an order
 	reached   []int             // how often each probe was, in their order
@@ -60,7 +62,7 @@ func New(trace *sim.Trace) *Evidence {
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
 		records: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
-		accounts: newAccounts(), effects: newEffectCounts(), refunds: newRefundSums(),
+		accounts: newAccounts(), effects: newEffectCounts(), refunds: newRefundSums(), shelves: map[string]*shelf{},
 		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
@@ -68,6 +70,7 @@ func New(trace *sim.Trace) *Evidence {
 }
 
 func (e *Evidence) observe(r *sim.Record) {
+	e.commit.follow(e, r)
 	switch {
 	case r.Change != nil:
 		e.apply(r.Change)
@@ -161,6 +164,7 @@ func (e *Evidence) AllowReinstatement() { e.reinstate = true }
 // Finish checks what must hold in the end, and returns all failures, the most
 // money first. unknown says that a check ran out of its budget.
 func (e *Evidence) Finish() (failures []Failure, unknown bool) {
+	e.commit.end(e)
 	for i := range e.rules {
 		if e.current = &e.rules[i]; e.current.atEnd != nil {
 			e.current.atEnd(e)
