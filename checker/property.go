@@ -27,6 +27,7 @@ func Properties() []Property {
 		{"refund-bounded", "what is refunded never exceeds what was paid, and each intent is executed at most once", observeRefundBounded, nil},
 		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", nil, endBooksMatchChannel},
 		{"stock-conserved", "available + frozen + sold is what was put in; none is negative; nothing stays frozen for a dead order", observeStockConserved, endStockConserved},
+		{"outbox-delivered", "every committed message has its effect, and no effect lacks its committed message", observeOutboxDelivered, endOutboxDelivered},
 		{gapFound, "reconciliation reports every real difference, once, and nothing else", nil, endGapFound},
 		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
 		{"no-call-in-transaction", "no task talks to the network while it holds an open transaction", observeNoCallInTransaction, nil},
