@@ -35,6 +35,7 @@ func Properties() []Property {
 		{"finally-terminal", "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},
 		{"no-unexplained-error", "every 5xx and every panic is explained by an injected fault", observeNoUnexplainedError, nil},
 		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", nil, endLinearizableOrders},
+		{"linearizable-stock", "the answers about stock fit one order of events that respects real time", nil, endLinearizableStock},
 	}
 }
 

@@ -26,7 +26,7 @@ var told = []string{"charge-once", "closed-is-final", "legal-transitions", "acke
 	"no-unexplained-error", "linearizable-orders"}
 
 // whole are those that are told whole histories, with every effect of what happens.
-var whole = []string{"effect-once", "refund-bounded", "stock-conserved", "outbox-delivered"}
+var whole = []string{"effect-once", "refund-bounded", "stock-conserved", "outbox-delivered", "linearizable-stock"}
 
 // TestTwins judges the histories in testdata, one file for each property. A section
 // "legal: ..." breaks nothing. A section "illegal: ..." begins with what it breaks:
