@@ -139,12 +139,18 @@ func (w *Workload) drawOrder(name string, order *Order, second string, created t
 	if r.IntN(5) == 0 {
 		w.add(Operation{At: paid + within(r, -time.Second, 1500*time.Millisecond), Verb: Cancels, Order: name})
 	}
-	for range w.refunds(r) {
+	asked := paid
+	for i := range w.refunds(r) {
 		cents := order.Cents
 		if r.IntN(3) > 0 { // a part, beside which another may fit
 			cents = 1 + r.Int64N(order.Cents/2)
 		}
-		w.add(Operation{At: paid + within(r, 0, 4*time.Minute), Verb: Refunds, Order: name, Cents: cents})
+		if i > 0 && r.IntN(2) == 0 { // beside the one before, when both see the same money left
+			asked += within(r, 0, 3*time.Millisecond)
+		} else {
+			asked = paid + within(r, 0, 4*time.Minute)
+		}
+		w.add(Operation{At: asked, Verb: Refunds, Order: name, Cents: cents})
 	}
 	for range 1 + r.IntN(2) {
 		w.add(Operation{At: paid + within(r, -time.Second, 10*time.Second), Verb: Reads, Order: name})
