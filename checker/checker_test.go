@@ -2,6 +2,7 @@ package checker_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,7 +115,7 @@ func BenchmarkChecker(b *testing.B) {
 					trace := &sim.Trace{Start: start, Records: make([]sim.Record, 0, len(records))}
 					evidence := checker.New(&sim.Trace{})
 					if watched {
-						evidence = checker.New(trace).Judge(told...)
+						evidence = checker.New(trace).Judge(slices.Concat(told, whole)...)
 					}
 					for _, r := range records {
 						trace.Append(r)
@@ -134,11 +135,12 @@ func BenchmarkChecker(b *testing.B) {
 func sideBySide(b *testing.B, orders int) []sim.Record {
 	trace := &sim.Trace{}
 	teller := newTeller(trace)
+	require.NoError(b, teller.tell("S1 is-stocked 1000"))
 	for _, step := range []string{
-		"X is-created 198.00", "X is-read CREATED", "X is-charged TX 198.00", "callback(X)#1 sent TX 198.00", "callback(X)#1 meets error", "callback(X)#1 answers 500",
+		"X is-created 198.00 S1", "X is-frozen S1", "X is-read CREATED", "X is-charged TX 198.00", "callback(X)#1 sent TX 198.00", "callback(X)#1 meets error", "callback(X)#1 answers 500",
 		"create(X)#2 sent 198.00 held", "callback(X)#2 sent TX 198.00", "shop-1 crashes", "callback(X)#2 gives-up",
 		"callback(X)#3 sent TX 198.00", "callback(X)#3 copied", "create(X)#2 arrives",
-		"callback(X)#3 commits record TX X 198.00 applied, order X PAID, log X CREATED>PAID", "callback(X)#3 answers 200 PAID",
+		"callback(X)#3 commits record TX X 198.00 applied, order X PAID, log X CREATED>PAID, message stock-deduct X", "X is-sold S1", "callback(X)#3 answers 200 PAID",
 		"X is-read PAID", "callback(X)#3+1 answers 200 PAID", "create(X)#2 answers 200 PAID 198.00", "callback(X)#4 sent TX 198.00 lost", "X is-read PAID",
 	} {
 		for i := range orders {

@@ -40,10 +40,17 @@ type Evidence struct {
 	callbacks callbacks
 	looks     looks
 
-	homes   map[string]string // the node that has made an order
-	reached []int             // how often each probe was, in their order
-	budget  int               // of the search for one order, in steps of the model
-	unknown bool
+	commit   commit
+	accounts accounts
+	effects  effectCounts
+	sums     refundSums
+	shelves  map[string]*shelf // by SKU
+
+	homes     map[string]string // the node that has made an order
+	reached   []int             // how often each probe was, in their order
+	budget    int               // of the search for one history, in steps of its model
+	undecided []string          // properties whose check ran out of its budget
+	misfits   []Misfit
 
 	hands map[string]byHand // the first row of an order that a person changed
 
@@ -61,17 +68,22 @@ func New(trace *sim.Trace) *Evidence {
 		trace: trace, rules: Properties(), seen: map[string]bool{},
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
-		records: map[string]*sim.Change{}, attempts: map[string]*sim.Change{}, refunds: map[string]*sim.Change{}, booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
-		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(), jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), homes: map[string]string{}, reached: make([]int, len(probes)),
+		records: map[string]*sim.Change{}, attempts: map[string]*sim.Change{}, refunds: map[string]*sim.Change{},
+		booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
+		accounts: newAccounts(), effects: newEffectCounts(), sums: newRefundSums(), shelves: map[string]*shelf{},
+		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(),
+		jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e
 }
 
 func (e *Evidence) observe(r *sim.Record) {
+	e.commit.follow(e, r)
 	switch {
 	case r.Change != nil:
 		e.apply(r.Change)
+		e.accounts.keep(e.old, r.Change)
 		e.noteHand(r)
 		if isRow(r, "orders") && e.old == nil {
 			e.homes[r.Change.Text("order_no")] = r.Node
@@ -168,13 +180,14 @@ func (e *Evidence) AllowReinstatement() { e.reinstate = true }
 // Finish checks what must hold in the end, and returns all failures, the most
 // money first. unknown says that a check ran out of its budget.
 func (e *Evidence) Finish() (failures []Failure, unknown bool) {
+	e.commit.end(e)
 	for i := range e.rules {
 		if e.current = &e.rules[i]; e.current.atEnd != nil {
 			e.current.atEnd(e)
 		}
 	}
 	slices.SortStableFunc(e.failures, func(a, b Failure) int { return cmp.Compare(b.Stake.Cents, a.Stake.Cents) })
-	return e.failures, e.unknown
+	return e.failures, len(e.undecided) > 0
 }
 
 // fail reports the current property as broken for an order, once.

@@ -19,7 +19,13 @@ type byHand struct {
 // noteHand takes note of an operator's hand. What becomes of the order from then on is
 // the operator's doing; of the system it is expected that it reports the difference.
 func (e *Evidence) noteHand(r *sim.Record) {
-	if r.Node != sim.Operator || e.old == nil {
+	if r.Node != sim.Operator {
+		return
+	}
+	if r.Change.Database == stockDB {
+		e.noteShelf(r.Change)
+	}
+	if e.old == nil {
 		return
 	}
 	order := e.old.Text("order_no")

@@ -3,9 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/anishathalye/porcupine"
@@ -13,17 +11,19 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 )
 
-// call is one operation on an order, as its client saw it. Times are positions in
-// the trace, which is one sequence for the whole world.
+// call is one operation on an order.
 type call struct {
+	span
 	input
-	from, to  int
-	known     bool // the client has its answer
-	code      int  // HTTP status of the answer
-	status    string
-	delivered bool // it reached an instance, so it may have happened
-	keyed     bool // under an idempotency key: a repeat is answered with what was true the first time
+	order  string
+	code   int // HTTP status of the answer
+	status string
+	keyed  bool // under an idempotency key: a repeat is answered with what was true the first time
 }
+
+func (c *call) about() (order, role string) { return c.order, c.kind + " " + c.told() }
+
+func (c *call) String() string { return describe(c.input, output{c.known, c.code, c.status}) }
 
 // told is what a call was answered, without numbers.
 func (c *call) told() string {
@@ -33,10 +33,8 @@ func (c *call) told() string {
 	return cmp.Or(c.status, "refused")
 }
 
-const never = math.MaxInt
-
-// history collects the operations on each order from the trace.
-func (e *Evidence) history() (orders []string, calls map[string][]*call) {
+// orderCalls collects the operations on each order from the trace.
+func (e *Evidence) orderCalls() (orders []string, calls map[string][]*call) {
 	calls = map[string][]*call{}
 	byName := map[string]*call{}
 	was := map[string]string{}    // status of each order's row
@@ -45,6 +43,7 @@ func (e *Evidence) history() (orders []string, calls map[string][]*call) {
 		if calls[order] == nil {
 			orders = append(orders, order)
 		}
+		c.order = order
 		calls[order] = append(calls[order], c)
 	}
 	for i := range e.trace.Records {
@@ -52,7 +51,7 @@ func (e *Evidence) history() (orders []string, calls map[string][]*call) {
 		switch m := r.Message; {
 		case r.Event == sim.EventSend || r.Event == sim.EventCopy:
 			if order := orderOf(m); order != "" {
-				c := &call{input: input{kind: m.Kind}, from: r.Seq, to: never, keyed: m.Header.Get("Idempotency-Key") != ""}
+				c := &call{span: span{from: r.Seq, to: never}, input: input{kind: m.Kind}, keyed: m.Header.Get("Idempotency-Key") != ""}
 				if m.Kind == "callback" {
 					c.txn = parse(m).txn()
 				}
@@ -72,7 +71,7 @@ func (e *Evidence) history() (orders []string, calls map[string][]*call) {
 			if status != was[order] && !causes(byName[r.Task], was[order], status) {
 				// What no request has caused, such as a close, has no client. The commit
 				// itself is when it happened.
-				add(order, &call{input: input{kind: "commit", was: was[order]}, from: r.Seq, to: r.Seq, known: true, status: status, delivered: true})
+				add(order, &call{span: span{r.Seq, r.Seq, true, true}, input: input{kind: "commit", was: was[order]}, status: status})
 			}
 			was[order] = status
 		case isRow(r, "payment_records") && !r.Change.Deleted() && !recorded[txnOf(r.Change)]:
@@ -81,8 +80,8 @@ func (e *Evidence) history() (orders []string, calls map[string][]*call) {
 			if byName[r.Task] == nil {
 				// A charge that was heard of otherwise: its callback will be answered with what
 				// was written down then.
-				add(r.Change.Text("order_no"), &call{input: input{kind: "record", txn: txn}, from: r.Seq, to: r.Seq,
-					known: true, status: r.Change.Text("order_status"), delivered: true})
+				add(r.Change.Text("order_no"), &call{span: span{r.Seq, r.Seq, true, true}, input: input{kind: "record", txn: txn},
+					status: r.Change.Text("order_status")})
 			}
 		}
 	}
@@ -257,65 +256,13 @@ func describe(in input, out output) string {
 	return fmt.Sprintf("%s -> %s", name, out.status)
 }
 
-// stepBudget bounds the search for one order, in steps of the model.
-const stepBudget = 1_000_000
-
 func endLinearizableOrders(e *Evidence) {
-	orders, calls := e.history()
+	orders, calls := e.orderCalls()
 	for _, order := range orders {
-		switch e.check(calls[order], never-1) {
-		case porcupine.Unknown:
-			e.unknown = true
-		case porcupine.Illegal:
-			e.failHistory(order, calls[order])
+		h := &history{model: orderModel, operations: func(until int) []porcupine.Operation { return operations(calls[order], until) }}
+		for _, c := range calls[order] {
+			h.calls = append(h.calls, c)
 		}
+		e.judgeHistory(h)
 	}
-}
-
-// check says whether the calls up to a position of the trace fit one order.
-func (e *Evidence) check(calls []*call, until int) porcupine.CheckResult {
-	budget := e.budget
-	if porcupine.CheckOperations(orderModel(&budget), operations(calls, until)) {
-		return porcupine.Ok
-	}
-	if budget < 0 {
-		return porcupine.Unknown
-	}
-	return porcupine.Illegal
-}
-
-// failHistory finds the first answer that fits no order of events, and tells it.
-func (e *Evidence) failHistory(order string, calls []*call) {
-	answered := slices.Clone(calls)
-	answered = slices.DeleteFunc(answered, func(c *call) bool { return !c.known })
-	slices.SortFunc(answered, func(a, b *call) int { return a.to - b.to })
-	// What fits no order never will, so the first can be searched by halves. If none
-	// before it is found, it is the last.
-	c := answered[sort.Search(len(answered)-1, func(i int) bool { return e.check(calls, answered[i].to) == porcupine.Illegal })]
-	r := &e.trace.Records[c.to-1]
-	e.fail(Failure{Order: order, Stake: e.price(order), Seq: c.to, Roles: c.kind + " " + c.told(), Message: fmt.Sprintf(
-		"order %s of %s: at %s %q fits no order of events; before it: %s",
-		order, e.price(order), e.trace.Clock(r.At), describeCall(c), e.before(calls, c))})
-}
-
-func describeCall(c *call) string {
-	return describe(c.input, output{c.known, c.code, c.status})
-}
-
-// before tells the last few operations that ended before c.
-func (e *Evidence) before(calls []*call, c *call) string {
-	var told []string
-	for _, other := range calls {
-		if other != c && other.from < c.to && other.delivered {
-			when := e.trace.Clock(e.trace.Records[other.from-1].At)
-			told = append(told, when+" "+describeCall(other))
-		}
-	}
-	if len(told) > 6 {
-		told = append([]string{"..."}, told[len(told)-6:]...)
-	}
-	if len(told) == 0 {
-		return "nothing"
-	}
-	return strings.Join(told, "; ")
 }

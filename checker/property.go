@@ -23,7 +23,11 @@ func Properties() []Property {
 		{"no-orphan-money", "every successful charge ends on a paid order, or is returned in full exactly once", nil, endNoOrphanMoney},
 		{"closed-is-final", "a closed order never leaves CLOSED (except by the declared reinstate policy)", observeClosedIsFinal, nil},
 		{"legal-transitions", "every status change is one that the table allows, and the row equals its log's last entry", observeLegalTransitions, endLegalTransitions},
+		{"effect-once", "a cause has each of its effects exactly once", observeEffectOnce, endEffectOnce},
+		{"refund-bounded", "what is refunded never exceeds what was paid, and each intent is executed at most once", observeRefundBounded, nil},
 		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", nil, endBooksMatchChannel},
+		{"stock-conserved", "available + frozen + sold is what was put in; none is negative; nothing stays frozen for a dead order", observeStockConserved, endStockConserved},
+		{"outbox-delivered", "every committed message has its effect, and no effect lacks its committed message", observeOutboxDelivered, endOutboxDelivered},
 		{gapFound, "reconciliation reports every real difference, once, and nothing else", observeGapFound, endGapFound},
 		{"authentic-only", "only an authentic callback for a known attempt with the right amount has any effect", observeAuthenticOnly, nil},
 		{"acked-is-durable", "what was acknowledged survives every crash", observeAckedIsDurable, nil},
@@ -35,6 +39,7 @@ func Properties() []Property {
 		{"finally-terminal", "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},
 		{"no-unexplained-error", "every 5xx and every panic is explained by an injected fault", observeNoUnexplainedError, nil},
 		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", nil, endLinearizableOrders},
+		{"linearizable-stock", "the answers about stock fit one order of events that respects real time", nil, endLinearizableStock},
 	}
 }
 

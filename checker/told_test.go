@@ -29,6 +29,7 @@ import (
 //	callback(A)#1  commits ROW, ROW      rows change by the hand of this task
 //	callback(A)#1  answers 200 PAID      the answer leaves and reaches the client; lost, held as above.
 //	                                     Further words are code=CODE, FIELD=VALUE, and replayed
+//	journal#1      sent A B              or after=0; answered with 200 rows=1,2
 //	callback(A)#1  returns               an answer that was held reaches the client
 //	callback(A)#1  gives-up              its client waits no more
 //	create(A)#1    calls prepay 198.00   a request to the channel; inside: with a transaction open
@@ -55,6 +56,12 @@ import (
 //	charge T1 A 198.00
 //	refund T1 198.00 SUCCESS
 //	notification T1 PENDING
+//	order A CREATED 198.00 S1            with a unit of stock
+//	intent R1 T1 A 198.00 request        or late, surplus; a further word is its state
+//	payback R1 T1 A 198.00 SUCCESS       the channel's refund of that number
+//	message stock-release A              in the outbox; a further word is its state
+//	move A freeze S1                     or release, deduct; put, with a number of units
+//	stock S1 3/1/0                       available, frozen and sold units
 //	mock.trades:A-1 out_trade_no=A-1 settle_at_ms=1    any row, by database, table and a name
 //
 // What happens in most histories has lines of its own, each a whole exchange:
@@ -66,6 +73,10 @@ import (
 //	A  is-read     CREATED               or a status code
 //	A  is-booked   T1 198.00 PAID        with its record, as a row has all; late: CLOSED
 //	A  is-billed   T1 198.00             by the channel, for the day
+//	A  is-owed     R1 T1 198.00 late     a refund intent and its message
+//	A  is-repaid   R1 T1 198.00          by the channel
+//	S1 is-stocked  4
+//	A  is-frozen   S1                    the stock service is asked, and moves a unit; is-released, is-sold
 //
 // and so has what reconciliation does:
 //
@@ -80,7 +91,10 @@ type teller struct {
 	rows    map[string]int64        // row numbers by table and name
 	sent    map[string]*sim.Message // requests by exchange
 	answers map[string]*sim.Message // by exchange
-	orders  map[string][2]string    // status and amount of an order's row
+	orders  map[string][3]string    // status, amount and SKU of an order's row
+	paying  map[string]string       // the transaction that pays an order
+	stock   map[string][3]int       // by SKU
+	moves   []map[string]any        // the journal
 }
 
 var start = time.Date(2026, 3, 2, 14, 0, 0, 0, time.UTC)
@@ -88,7 +102,8 @@ var start = time.Date(2026, 3, 2, 14, 0, 0, 0, time.UTC)
 func newTeller(trace *sim.Trace) *teller {
 	trace.Start = start
 	return &teller{trace: trace, counts: map[string]int{}, rows: map[string]int64{},
-		sent: map[string]*sim.Message{}, answers: map[string]*sim.Message{}, orders: map[string][2]string{}}
+		sent: map[string]*sim.Message{}, answers: map[string]*sim.Message{}, orders: map[string][3]string{},
+		paying: map[string]string{}, stock: map[string][3]int{}}
 }
 
 // tell adds a history to the trace. A line that can't be understood is an error.
@@ -193,16 +208,28 @@ func (t *teller) whole(order, verb string, words []string) {
 	case "is-created":
 		name := t.next("create", order)
 		does = [][3]string{{name, "sent", words[0]},
-			{name, "commits", fmt.Sprintf("order %s CREATED %s, log %s >CREATED", order, words[0], order)}, {name, "answers", "201 CREATED " + words[0]}}
+			{name, "commits", fmt.Sprintf("order %s CREATED %s, log %s >CREATED", order, strings.Join(words, " "), order)}, {name, "answers", "201 CREATED " + words[0]}}
 	case "is-charged":
 		does = [][3]string{{"pay(" + order + ")#1", "commits", fmt.Sprintf("charge %s %s %s, notification %s PENDING", words[0], order, words[1], words[0])}}
 	case "is-paid":
 		name := t.next("callback", order)
 		does = [][3]string{{name, "sent", words[0] + " " + words[1]},
-			{name, "commits", fmt.Sprintf("record %s %s %s applied, order %s PAID, log %s CREATED>PAID", words[0], order, words[1], order, order)},
+			{name, "commits", fmt.Sprintf("record %s %s %s applied, order %s PAID, log %s CREATED>PAID%s", words[0], order, words[1], order, order, t.messageAbout(order, "stock-deduct"))},
 			{name, "answers", "200 PAID"}}
 	case "is-closed":
-		does = [][3]string{{"close-scan@14:15:00", "commits", fmt.Sprintf("order %s CLOSED, log %s CREATED>CLOSED", order, order)}}
+		does = [][3]string{{"close-scan@14:15:00", "commits", fmt.Sprintf("order %s CLOSED, log %s CREATED>CLOSED%s", order, order, t.messageAbout(order, "stock-release"))}}
+	case "is-owed":
+		does = [][3]string{{"owe(" + order + ")#1", "commits", fmt.Sprintf("intent %s %s %s %s %s, message refund %s", words[0], words[1], order, words[2], words[3], words[0])}}
+	case "is-repaid":
+		does = [][3]string{{"pay-back(" + order + ")#1", "commits", fmt.Sprintf("payback %s %s %s %s SUCCESS", words[0], words[1], order, words[2])}}
+	case "is-stocked":
+		does = [][3]string{{"put#1", "commits", fmt.Sprintf("move first-%s put %s %s, %s", order, order, words[0], t.shift(order, words[0], "0", "0"))}}
+	case "is-frozen":
+		does = t.moved(order, "freeze", words[0], "-1", "1", "0")
+	case "is-released":
+		does = t.moved(order, "release", words[0], "1", "-1", "0")
+	case "is-sold":
+		does = t.moved(order, "deduct", words[0], "0", "-1", "1")
 	case "is-booked":
 		disposition := map[string]string{"PAID": "applied paid_channel=mock paid_txn=" + words[0], "CLOSED": "late"}[words[2]]
 		disposition, paidBy, _ := strings.Cut(disposition, " ")
@@ -242,6 +269,32 @@ func (t *teller) whole(order, verb string, words []string) {
 	}
 }
 
+// messageAbout adds to a commit the message about an order's stock, if it has any.
+func (t *teller) messageAbout(order, kind string) string {
+	if t.orders[order][2] == "" {
+		return ""
+	}
+	return fmt.Sprintf(", message %s %s", kind, order)
+}
+
+// moved is an exchange with the stock service that moves a unit.
+func (t *teller) moved(order, movement, sku string, by ...string) [][3]string {
+	name := t.next(movement, order)
+	return [][3]string{{name, "sent", sku},
+		{name, "commits", fmt.Sprintf("move %s %s %s, %s", order, movement, sku, t.shift(sku, by...))}, {name, "answers", "200"}}
+}
+
+// shift is the row of a SKU after some units have moved.
+func (t *teller) shift(sku string, by ...string) string {
+	units := t.stock[sku]
+	for i := range units {
+		n, err := strconv.Atoi(by[i])
+		must(err)
+		units[i] += n
+	}
+	return fmt.Sprintf("stock %s %d/%d/%d", sku, units[0], units[1], units[2])
+}
+
 func (t *teller) add(r sim.Record) {
 	t.now += time.Millisecond
 	r.At = t.now
@@ -269,6 +322,21 @@ func (t *teller) send(name string, words []string, fate string, differs func(*si
 		number, channel := transaction(words[0])
 		m.From, m.Path = channel, "/callback/refund"
 		m.Body = encode(map[string]any{"orderNo": key, "channel": channel, "refundNo": number, "amountCents": cents(words[1]), "state": words[2]})
+	case "freeze", "release", "deduct":
+		m.From, m.To, m.Path = "shop-1", "stock", "/"+kind
+		about := map[string]any{"orderNo": key}
+		if kind == "freeze" {
+			about["sku"], about["quantity"] = words[0], 1
+		}
+		m.Body = encode(about)
+	case "journal":
+		m.From, m.To, m.Method, m.Path = "shop-1", "stock", "GET", "/journal?"
+		for _, word := range words {
+			if !strings.Contains(word, "=") {
+				word = "orderNo=" + word
+			}
+			m.Path += word + "&"
+		}
 	default:
 		m.Method, m.Path = "GET", "/orders/"+key+"?fresh=1"
 	}
@@ -320,6 +388,14 @@ func (t *teller) answer(name string, words []string, fate string) {
 	body, header := map[string]any{"orderNo": request.Key}, http.Header{}
 	for i, word := range words[1:] {
 		switch field, value, ok := strings.Cut(word, "="); {
+		case field == "rows":
+			var rows []any
+			for id := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' }) {
+				n, err := strconv.Atoi(id)
+				must(err)
+				rows = append(rows, t.moves[n-1])
+			}
+			body["rows"] = rows
 		case field == "code":
 			body["error"] = map[string]string{"code": value}
 		case ok:
@@ -375,6 +451,9 @@ func (t *teller) row(task string, words []string) {
 		name = fmt.Sprint(t.counts["log"])
 		t.counts["log"]++
 	}
+	if kind == "message" || kind == "move" {
+		name += " " + rest[0]
+	}
 	c := &sim.Change{Database: "shop", Table: kind + "s"}
 	if rest[0] != "gone" {
 		t.fill(c, plain, rest)
@@ -386,6 +465,17 @@ func (t *teller) row(task string, words []string) {
 		c.Table = "order_status_log"
 	case "charge", "refund", "notification":
 		_, c.Database = transaction(name)
+	case "intent":
+		c.Table = "refunds"
+	case "payback":
+		c.Table = "refunds"
+		_, c.Database = transaction(rest[0])
+	case "message":
+		c.Table = "outbox"
+	case "move":
+		c.Database, c.Table = "stock", "stock_journal"
+	case "stock":
+		c.Database, c.Table = "stock", "stock"
 	}
 	t.change(task, c, name)
 }
@@ -428,7 +518,7 @@ func (t *teller) fill(c *sim.Change, name string, rest []string) {
 	switch c.Table {
 	case "orders":
 		known := t.orders[name]
-		known = [2]string{rest[0], cmp.Or(strings.Join(rest[1:], ""), known[1])}
+		copy(known[:], rest)
 		t.orders[name] = known
 		set("order_no", name)
 		set("status", known[0])
@@ -436,6 +526,15 @@ func (t *teller) fill(c *sim.Change, name string, rest []string) {
 		set("currency", "CNY")
 		set("created_ms", start.UnixMilli())
 		set("deadline_ms", start.Add(15*time.Minute).UnixMilli())
+		if known[2] != "" {
+			set("sku", known[2])
+			set("quantity", int64(1))
+			set("stock_no", name)
+		}
+		if paid, by := transaction(t.paying[name]); paid != "" && known[0] != "CREATED" && known[0] != "CLOSED" {
+			set("paid_channel", by)
+			set("paid_txn", paid)
+		}
 	case "records", "charges":
 		set("channel", channel)
 		set("channel_txn", txn)
@@ -444,6 +543,9 @@ func (t *teller) fill(c *sim.Change, name string, rest []string) {
 		set("currency", "CNY")
 		if len(rest) > 2 {
 			set("disposition", rest[2])
+			if rest[2] == "applied" {
+				t.paying[rest[0]] = name
+			}
 		}
 	case "logs":
 		from, to, _ := strings.Cut(rest[0], ">")
@@ -454,6 +556,42 @@ func (t *teller) fill(c *sim.Change, name string, rest []string) {
 		set("channel_txn", txn)
 		set("amount_cents", cents(rest[0]))
 		set("state", rest[1])
+	case "intents", "paybacks":
+		txn, channel := transaction(rest[0])
+		set("refund_no", name)
+		set("channel", channel)
+		set("channel_txn", txn)
+		set("order_no", rest[1])
+		set("amount_cents", cents(rest[2]))
+		set("currency", "CNY")
+		if c.Table == "paybacks" {
+			set("state", rest[3])
+			return
+		}
+		set("cause", rest[3])
+		set("state", cmp.Or(strings.Join(rest[4:], ""), "REQUESTED"))
+	case "messages":
+		set("kind", name)
+		set("message_key", rest[0])
+		set("state", cmp.Or(strings.Join(rest[1:], ""), "PENDING"))
+	case "moves":
+		set("journal_id", int64(len(t.moves)+1))
+		set("order_no", name)
+		set("movement", rest[0])
+		set("sku", rest[1])
+		quantity, err := strconv.ParseInt(cmp.Or(strings.Join(rest[2:], ""), "1"), 10, 64)
+		must(err)
+		set("quantity", quantity)
+		t.moves = append(t.moves, map[string]any{"journalId": len(t.moves) + 1, "orderNo": name, "movement": rest[0]})
+	case "stocks":
+		var units [3]int
+		_, err := fmt.Sscanf(rest[0], "%d/%d/%d", &units[0], &units[1], &units[2])
+		must(err)
+		t.stock[name] = units
+		set("sku", name)
+		for i, column := range []string{"available", "frozen", "sold"} {
+			set(column, int64(units[i]))
+		}
 	case "notifications":
 		set("channel_txn", txn)
 		set("state", rest[0])

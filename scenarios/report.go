@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tillstorm/tillstorm/checker"
@@ -17,7 +18,9 @@ func explainAll(r *Result) []SeedFailure {
 	}
 	switch r.Verdict {
 	case Unknown:
-		told = append(told, r.Case.fails(Unknown, "linearizable-orders", "the linearizability check ran out of its budget"))
+		for _, property := range slices.Compact(r.Undecided) {
+			told = append(told, r.Case.fails(Unknown, property, "the linearizability check ran out of its budget"))
+		}
 	case Stale:
 		told = append(told, r.Case.fails(Stale, string(Stale), "it never came to "+strings.ReplaceAll(strings.TrimSpace(r.Unreached.String()), "\n", "; ")))
 	}

@@ -69,6 +69,8 @@ type Result struct {
 	Case       Case
 	Verdict    Verdict
 	Failures   []checker.Failure // the most money first
+	Undecided  []string          // the properties whose check ran out of its budget
+	Misfits    []checker.Misfit  // the histories of the linearizability properties that are broken
 	Fired      []faults.Firing   // what went wrong, in order
 	Unreached  faults.Plan       // what was planned and did not
 	Probes     map[string]int    // how often the run came to an interesting place
@@ -203,6 +205,7 @@ func (w *world) judge(c Case, inject injector) *Result {
 	}
 	var unknown bool
 	r.Failures, unknown = w.evidence.Finish()
+	r.Undecided, r.Misfits = w.evidence.Undecided(), w.evidence.Misfits()
 	if plan, ok := inject.(planned); ok {
 		r.Unreached = plan.Unreached()
 	}

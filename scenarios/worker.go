@@ -131,7 +131,7 @@ func (w *worker) run(j job) (outcome, error) {
 		j.cover.add(r)
 	}
 	o.result = *r
-	o.result.Trace = nil
+	o.result.Trace, o.result.Misfits = nil, nil
 	return o, nil
 }
 

@@ -100,6 +100,7 @@ func (w *Workload) end() time.Duration {
 func drawWorkload(seed uint64, orders int) Workload {
 	w := Workload{Orders: map[string]*Order{}}
 	channels := drawChannels(seed)
+	rush := within(sim.Rand(seed, "rush", ""), 0, opening)
 	for i := range orders {
 		name := orderName(i)
 		r := sim.Rand(seed, "workload", name)
@@ -108,7 +109,7 @@ func drawWorkload(seed uint64, orders int) Workload {
 			order.SKU, order.Quantity = fmt.Sprint("S", 1+r.IntN(3)), 1
 		}
 		w.Orders[name] = order
-		w.drawOrder(seed, name, order, other(channels, order.Channel), r)
+		w.drawOrder(seed, name, order, other(channels, order.Channel), drawCreation(rush, r), r)
 	}
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(a.At, b.At) })
 	return w
@@ -120,9 +121,21 @@ func drawChannels(seed uint64) []string {
 	return pairs[sim.Draw(seed, "channels", 0)%uint64(len(pairs))]
 }
 
+// opening is how long new orders come in.
+const opening = 2 * time.Minute
+
+// drawCreation draws when an order is made: at any time, or in the rush, when several
+// want the last units at once.
+func drawCreation(rush time.Duration, r *rand.Rand) time.Duration {
+	created := within(r, 0, opening)
+	if r.IntN(3) == 0 {
+		created = rush + within(r, 0, 10*time.Millisecond)
+	}
+	return created
+}
+
 // drawOrder draws what happens to an order; second is the channel of a second attempt.
-func (w *Workload) drawOrder(seed uint64, name string, order *Order, second string, r *rand.Rand) {
-	created := within(r, 0, 2*time.Minute)
+func (w *Workload) drawOrder(seed uint64, name string, order *Order, second string, created time.Duration, r *rand.Rand) {
 	w.add(Operation{At: created, Verb: Creates, Order: name})
 	if r.IntN(3) == 0 { // a second click, or a client that did not wait for the answer
 		w.add(Operation{At: created + within(r, 0, 3*time.Second), Verb: Creates, Order: name})
@@ -131,12 +144,18 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 	if r.IntN(5) == 0 {
 		w.add(Operation{At: paid + within(r, -time.Second, 1500*time.Millisecond), Verb: Cancels, Order: name})
 	}
-	for range w.refunds(r) {
+	asked := paid
+	for i := range w.refunds(r) {
 		cents := order.Cents
 		if r.IntN(3) > 0 { // a part, beside which another may fit
 			cents = 1 + r.Int64N(order.Cents/2)
 		}
-		w.add(Operation{At: paid + within(r, 0, 4*time.Minute), Verb: Refunds, Order: name, Cents: cents})
+		if i > 0 && r.IntN(2) == 0 { // beside the one before, when both see the same money left
+			asked += within(r, 0, 3*time.Millisecond)
+		} else {
+			asked = paid + within(r, 0, 4*time.Minute)
+		}
+		w.add(Operation{At: asked, Verb: Refunds, Order: name, Cents: cents})
 	}
 	for range 1 + r.IntN(2) {
 		w.add(Operation{At: paid + within(r, -time.Second, 10*time.Second), Verb: Reads, Order: name})

@@ -101,7 +101,12 @@ func (w *world) openDatabases(stock map[string]int64) error {
 		return d
 	}
 	w.orders = open("shop", sim.Schema{Name: "shop", Build: system.Migrate})
-	w.stock = open("stock", stockSchema(stock))
+	first := maps.Clone(usualStock) // except where the case has its own
+	maps.Copy(first, stock)
+	w.stock = open("stock", stockSchema(first))
+	for sku, quantity := range first { // order-free: each by itself
+		w.evidence.PutIn(sku, quantity)
+	}
 	w.ledgers = map[string]*sim.Database{}
 	for _, name := range w.channels {
 		w.ledgers[name] = open(name, sim.Schema{Name: "ledger", Build: channel.Migrate})
@@ -109,11 +114,9 @@ func (w *world) openDatabases(stock map[string]int64) error {
 	return errors.Join(errs...)
 }
 
-// stockSchema is the stock service's database with the usual stock, except where
-// the case has its own. An arena keeps a database for each stock it has seen.
-func stockSchema(own map[string]int64) sim.Schema {
-	first := maps.Clone(usualStock)
-	maps.Copy(first, own)
+// stockSchema is the stock service's database with its first stock. An arena keeps a
+// database for each that it has seen.
+func stockSchema(first map[string]int64) sim.Schema {
 	return sim.Schema{Name: fmt.Sprint("stock ", first), Build: func(ctx context.Context, db *sql.DB) error {
 		return buildStock(ctx, db, first)
 	}}

@@ -5,9 +5,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tillstorm/tillstorm/checker"
 	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/scenarios"
 	"github.com/tillstorm/tillstorm/sim"
@@ -26,7 +28,8 @@ func newReplay() *cobra.Command {
 		Long: `replay runs one seed, or one incident file, twice, and tells what went wrong, what
 came of it, and, for each broken property, the lines of the trace that matter. With
 --trace - the whole trace goes to standard output and everything else to standard
-error.
+error; beside a trace's FILE, each history that fits no order of events becomes a
+page, FILE.PROPERTY.ORDER.html without FILE's ending.
 
 A FILE runs as it is written; with --seed, the network's latencies are drawn. Each
 --fault is tried on top of the file, as one more line of its faults.`,
@@ -101,6 +104,9 @@ func replay(c *cobra.Command, replayed scenarios.Case, trace string) error {
 	if err := writeTrace(trace, result.Trace, c.OutOrStdout()); err != nil {
 		return fmt.Errorf("--trace: %w", err)
 	}
+	if err := writeMisfits(trace, result.Misfits); err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
 	told := c.OutOrStdout()
 	if trace == "-" {
 		told = c.ErrOrStderr()
@@ -122,14 +128,31 @@ func writeTrace(file string, t *sim.Trace, stdout io.Writer) error {
 		return nil
 	case file == "-":
 		return t.WriteText(stdout)
+	case filepath.Ext(file) == ".jsonl":
+		return writeFile(file, t.WriteJSON)
 	}
+	return writeFile(file, t.WriteText)
+}
+
+// writeMisfits writes a page beside the trace's file for each history that fits no order
+// of events.
+func writeMisfits(trace string, misfits []checker.Misfit) error {
+	if trace == "" || trace == "-" {
+		return nil
+	}
+	for _, m := range misfits {
+		page := fmt.Sprintf("%s.%s.%s.html", strings.TrimSuffix(trace, filepath.Ext(trace)), m.Property, m.Order)
+		if err := writeFile(page, m.WriteHTML); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(file string, write func(io.Writer) error) error {
 	out, err := os.Create(file)
 	if err != nil {
 		return err
-	}
-	write := t.WriteText
-	if filepath.Ext(file) == ".jsonl" {
-		write = t.WriteJSON
 	}
 	if err := write(out); err != nil {
 		out.Close()
