@@ -3,6 +3,8 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tillstorm/tillstorm/sim"
 )
@@ -168,8 +170,38 @@ func observeCloseOnTime(e *Evidence, r *sim.Record) {
 // instance, or the channel that has to be asked, away from the order.
 const closeSlackMs = 30 * 60 * 1000
 
+// NeverRests says that the run was ended because it went on and on: after so many steps
+// it is not to be expected that it comes to rest.
+func (e *Evidence) NeverRests(steps int) { e.restless = steps }
+
+// busyRecords is how many of the last records tell who keeps a run from coming to rest.
+const busyRecords = 1000
+
+// failRestless tells who keeps the run going.
+func (e *Evidence) failRestless() {
+	last := e.trace.Records[max(0, len(e.trace.Records)-busyRecords):]
+	counts := map[string]int{}
+	for i := range last {
+		counts[sim.Role(last[i].Task)+" on "+last[i].Node]++
+	}
+	busiest := slices.MaxFunc(slices.Sorted(maps.Keys(counts)), func(a, b string) int { return cmp.Compare(counts[a], counts[b]) })
+	var stake Money
+	for _, row := range e.table("orders") {
+		if isPending(row) {
+			stake = Money{stake.Cents + row.Int("amount_cents"), row.Text("currency")}
+		}
+	}
+	e.fail(Failure{Stake: stake, Roles: "endless " + busiest, Message: fmt.Sprintf(
+		"after %d steps nothing has come to rest: %d of the last %d records are by %s; the orders that wait are worth %s",
+		e.restless, counts[busiest], len(last), busiest, stake)})
+}
+
 // endFinallyTerminal finds what never came to an end.
 func endFinallyTerminal(e *Evidence) {
+	if e.restless > 0 {
+		e.failRestless()
+		return
+	}
 	for _, table := range []string{"orders", "refunds", "outbox", "notifications"} {
 		for _, row := range e.table(table) {
 			if !isPending(row) {

@@ -55,6 +55,7 @@ type Evidence struct {
 	hands map[string]byHand // the first row of an order that a person changed
 
 	reinstate bool // the policy by which CLOSED may become PAID
+	restless  int  // the steps of a run that did not come to rest
 }
 
 type rowKey struct {
@@ -182,7 +183,8 @@ func (e *Evidence) AllowReinstatement() { e.reinstate = true }
 func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 	e.commit.end(e)
 	for i := range e.rules {
-		if e.current = &e.rules[i]; e.current.atEnd != nil {
+		// What holds at the end can't be asked of a run that has none.
+		if e.current = &e.rules[i]; e.current.atEnd != nil && (e.restless == 0 || e.current.Name == finallyTerminal) {
 			e.current.atEnd(e)
 		}
 	}

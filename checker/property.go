@@ -36,15 +36,19 @@ func Properties() []Property {
 		{"definite-answer", "a delivered callback gets a definite answer within 5 s while database and process are up", observeDefiniteAnswer, endDefiniteAnswer},
 		{"close-on-time", "an unpaid order is closed between its deadline and deadline + slack, by true time", observeCloseOnTime, nil},
 		{"job-exclusive", "two runs of a singleton job never both take effect on the same item", observeJobExclusive, nil},
-		{"finally-terminal", "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},
+		{finallyTerminal, "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},
 		{"no-unexplained-error", "every 5xx and every panic is explained by an injected fault", observeNoUnexplainedError, nil},
 		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", nil, endLinearizableOrders},
 		{"linearizable-stock", "the answers about stock fit one order of events that respects real time", nil, endLinearizableStock},
 	}
 }
 
-// gapFound is the one property of an order that a person has had a hand in.
-const gapFound = "gap-found"
+const (
+	// gapFound is the one property of an order that a person has had a hand in.
+	gapFound = "gap-found"
+	// finallyTerminal is the one property of the end of a run that has none.
+	finallyTerminal = "finally-terminal"
+)
 
 // Money is an amount in a currency's smallest unit.
 type Money struct {

@@ -24,6 +24,8 @@ type Incident struct {
 	MustFail   []MustFail
 	Operations []Operation
 	Faults     faults.Plan
+	// Defect is planted in this build, for the lines to paste; no file says so.
+	Defect string
 }
 
 // NumberedOrder is an order with its number.
@@ -38,7 +40,7 @@ type MustFail struct{ Defect, Property string }
 // Case returns what the incident runs as.
 func (x *Incident) Case() Case {
 	c := Case{
-		File: x.Name, Start: x.Start, Policy: x.Policy, PayWindow: x.PayWindow, Stock: x.Stock,
+		File: x.Name, Defect: x.Defect, Start: x.Start, Policy: x.Policy, PayWindow: x.PayWindow, Stock: x.Stock,
 		Workload: Workload{Orders: map[string]*Order{}, Operations: x.Operations},
 		Plan:     append(faults.Plan{}, x.Faults...),
 	}

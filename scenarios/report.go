@@ -165,12 +165,16 @@ func (c *Case) Title() string {
 func (c *Case) commands() []string {
 	const replay = "go run ./cmd/tillstorm replay "
 	if c.File == "" {
-		return []string{
-			fmt.Sprintf(replay+"--seed %d --profile %s", c.Seed, c.Profile.Name) + c.flags("--"),
-			fmt.Sprintf("go test ./scenarios -run '^TestSweep$' -seed %d -profile %s", c.Seed, c.Profile.Name) + c.flags("-"),
+		line := fmt.Sprintf(replay+"--seed %d --profile %s", c.Seed, c.Profile.Name) + c.flags("--")
+		if c.Defect != "" {
+			return []string{line + " --defect " + quoteForShell(c.Defect)}
 		}
+		return []string{line, fmt.Sprintf("go test ./scenarios -run '^TestSweep$' -seed %d -profile %s", c.Seed, c.Profile.Name) + c.flags("-")}
 	}
 	line := replay + quoteForShell(c.File)
+	if c.Defect != "" {
+		line += " --defect " + quoteForShell(c.Defect)
+	}
 	if c.Vary {
 		line += fmt.Sprintf(" --seed %d", c.Seed)
 	}

@@ -49,6 +49,8 @@ type Case struct {
 	// Added is tried on top of the plan. Then it alone must come to pass: it may keep
 	// the plan from doing so.
 	Added faults.Plan
+	// Defect is planted in this build, for the lines to paste; "" if none is.
+	Defect string
 	// Vary draws the network's latencies from the seed, beside the plan.
 	Vary bool
 
@@ -117,7 +119,7 @@ func Run(c Case, arena *sim.Arena, running ...func(*sim.World)) (*Result, error)
 	if c.survey != nil {
 		c.survey.begin(&c, w)
 	}
-	w.World.Run(max(horizon, c.Workload.end())) // the storm; injectors stop by themselves at the horizon
+	w.runUntil(max(horizon, c.Workload.end())) // the storm; injectors stop by themselves at the horizon
 	w.settle(len(c.Added) == 0)
 	if w.failed != nil {
 		return nil, fmt.Errorf("setting up: %w", w.failed)
@@ -179,11 +181,21 @@ type planned interface{ Unreached() faults.Plan }
 func (w *world) settle(bills bool) {
 	end := w.Now()
 	if bills {
-		w.World.Run(w.billsCompared())
+		w.runUntil(w.billsCompared())
 	}
-	w.RunUntil(max(w.Now(), end+settleLimit), w.evidence.Settled)
-	w.World.Run(w.Now() + time.Minute)
+	w.RunUntil(max(w.Now(), end+settleLimit), func() bool { return w.evidence.Settled() || w.isRestless() })
+	w.runUntil(w.Now() + time.Minute)
 }
+
+// runUntil lets the world run until then, unless it does too much.
+func (w *world) runUntil(at time.Duration) { w.RunUntil(at, w.isRestless) }
+
+// isRestless says that the run has taken so many steps that something in it must go round
+// in circles: a usual run has a thousand steps for each order.
+func (w *world) isRestless() bool { return w.Steps() > w.maxSteps }
+
+// stepsFor is the most steps that a run with so many orders may have.
+func stepsFor(orders int) int { return 100_000 + 25_000*orders }
 
 // billsCompared is when the bill of the day that it is now has been compared with our
 // books, on all channels.
@@ -202,6 +214,9 @@ func (w *world) judge(c Case, inject injector) *Result {
 	r := &Result{
 		Case: c, Verdict: Pass, Fired: inject.Fired(), Probes: w.evidence.Probes(), Operations: w.evidence.Operations(),
 		Steps: w.Steps(), Statements: w.Statements(), SimTime: w.Now(), TraceHash: w.Trace().Hash(), Trace: w.Trace(),
+	}
+	if w.isRestless() {
+		w.evidence.NeverRests(w.Steps())
 	}
 	var unknown bool
 	r.Failures, unknown = w.evidence.Finish()

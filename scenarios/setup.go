@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"time"
-
-	"github.com/tillstorm/tillstorm/checker"
 )
 
 // settings are what a line of the setup may say, in the order in which they are read,
@@ -218,11 +216,7 @@ func (p *parser) mustFail(l *cursor) error {
 	if !wordPattern.MatchString(defect.text) {
 		return defect.errorf("%q is not a defect's name, such as close-without-condition", defect.text)
 	}
-	var names []string
-	for _, one := range checker.Properties() {
-		names = append(names, one.Name)
-	}
-	property, err := l.oneOf("property", names)
+	property, err := l.oneOf("property", propertyNames())
 	if err != nil {
 		return err
 	}

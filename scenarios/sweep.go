@@ -69,7 +69,10 @@ type Sweep struct {
 	Shard   Shard
 	Workers int           // worlds at once; by default one for each processor
 	For     time.Duration // stop taking new seeds after this; zero runs them all
-	Cover   bool          // report the coverage
+	// MaxFailures ends the sweep when so many seeds have failed; zero runs them all.
+	MaxFailures int
+	Cover       bool   // report the coverage
+	Defect      string // planted in this build, for the lines to paste
 	// Progress, if set, is called now and then from one goroutine at a time.
 	Progress func(done, failed int)
 
@@ -180,16 +183,25 @@ type SeedFailure struct {
 // error is about the harness.
 func (s Sweep) Run(ctx context.Context) (*Report, error) {
 	began := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	if s.For > 0 {
-		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.For)
 		defer cancel()
+	}
+	progress := func(done, failed int) {
+		if s.MaxFailures > 0 && failed >= s.MaxFailures {
+			cancel()
+		}
+		if s.Progress != nil {
+			s.Progress(done, failed)
+		}
 	}
 	var cover *Coverage
 	if s.Cover {
 		cover = newCoverage(s.Profile)
 	}
-	outcomes, err := runAll(s.Workers, s.jobs(ctx, cover), s.Progress)
+	outcomes, err := runAll(s.Workers, s.jobs(ctx, cover), progress)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +222,7 @@ func (s Sweep) jobs(ctx context.Context, cover *Coverage) iter.Seq[job] {
 	return func(yield func(job) bool) {
 		for n := 0; n < s.Count() && ctx.Err() == nil; n++ {
 			c := Draw(first+uint64(n)*step, s.Profile)
-			c.Journal = s.Journal
+			c.Journal, c.Defect = s.Journal, s.Defect
 			if s.adjust != nil {
 				s.adjust(&c)
 			}

@@ -62,6 +62,7 @@ type world struct {
 	ledgers  map[string]*sim.Database
 	broker   *sim.Broker
 	leases   *sim.Leases
+	maxSteps int
 	failed   error // the system could not be built: a mistake in the wiring
 }
 
@@ -71,6 +72,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	start := cmp.Or(c.Start, usualStart)
 	w := &world{World: sim.New(sim.Config{Start: start, Arena: arena, Faults: f, Tape: c.tape, Naming: naming(c.Workload)})}
 	w.channels = c.Workload.channels()
+	w.maxSteps = stepsFor(len(c.Workload.Orders))
 	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
 	w.evidence = checker.New(w.Trace())
 	if c.Policy.LateSuccess == system.LateReinstate {

@@ -13,6 +13,7 @@ import (
 func newCrash() *cobra.Command {
 	var (
 		depth, budget, workers int
+		defect                 string
 		asJSON                 bool
 	)
 	c := &cobra.Command{
@@ -32,6 +33,7 @@ over, without polling that finds nothing); beyond the budget these are sampled e
 			if err != nil {
 				return err
 			}
+			incident.Defect = defect
 			if depth < 1 || depth > 2 || budget < 0 || workers < 0 {
 				return fmt.Errorf("--depth must be 1 or 2, --budget and --workers must not be negative")
 			}
@@ -57,6 +59,7 @@ over, without polling that finds nothing); beyond the budget these are sampled e
 	f.IntVar(&depth, "depth", 1, "2 also crashes in the recovery from each crash")
 	f.IntVar(&budget, "budget", 2000, "the most runs that --depth 2 adds")
 	f.IntVar(&workers, "workers", 0, "worlds at once (default: one for each processor)")
+	addDefect(f, &defect)
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

@@ -51,14 +51,18 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return planted(c, args) }
 	command, err := root.ExecuteContextC(ctx)
 	var verdict verdictError
 	var interrupted interruptedError
+	var child childError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &verdict):
 		return verdict.verdict.ExitCode()
+	case errors.As(err, &child):
+		return child.code
 	case errors.As(err, &interrupted):
 		fmt.Fprintln(os.Stderr, "tillstorm:", interrupted)
 		return exitInterrupted
@@ -83,6 +87,6 @@ signal cut it short. ('go run' turns them all into 1; 'go build' keeps them.)`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newRun(), newSweep(), newReplay(), newCrash(), newFmt(), newVerbs(), newInvariants(), newFaults())
+	root.AddCommand(newRun(), newSweep(), newReplay(), newCrash(), newDefects(), newFmt(), newVerbs(), newInvariants(), newFaults())
 	return root
 }

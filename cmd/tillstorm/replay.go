@@ -17,10 +17,10 @@ import (
 
 func newReplay() *cobra.Command {
 	var (
-		seed  uint64
-		trace string
-		drawn drawnFlags
-		added []string
+		seed          uint64
+		trace, defect string
+		drawn         drawnFlags
+		added         []string
 	)
 	c := &cobra.Command{
 		Use:   "replay [FILE]",
@@ -54,7 +54,7 @@ A FILE runs as it is written; with --seed, the network's latencies are drawn. Ea
 			if err != nil {
 				return err
 			}
-			replayed.Journal = drawn.journal
+			replayed.Journal, replayed.Defect = drawn.journal, defect
 			return replay(c, replayed, trace)
 		},
 	}
@@ -62,6 +62,7 @@ A FILE runs as it is written; with --seed, the network's latencies are drawn. Ea
 	f.Uint64Var(&seed, "seed", 0, "the seed to run")
 	drawn.add(f, "journal") // --db chooses among the databases of one run
 	f.StringArrayVar(&added, "fault", nil, "also do this to a FILE's run, for example 'network drops callback(A)#1'")
+	addDefect(f, &defect)
 	f.StringVar(&trace, "trace", "", "write the trace to this file: JSON lines if it ends in .jsonl, else text; - is standard output")
 	return c
 }

@@ -12,8 +12,8 @@ import (
 
 func newRun() *cobra.Command {
 	var (
-		seeds  string
-		asJSON bool
+		seeds, defect string
+		asJSON        bool
 	)
 	c := &cobra.Command{
 		Use:   "run FILE...",
@@ -30,6 +30,7 @@ for every seed, which draws what a file leaves open: the network's latencies.`,
 				if err != nil {
 					return err
 				}
+				incident.Defect = defect
 				b.Incidents = append(b.Incidents, incident)
 			}
 			ran := strings.Join(files, ", ")
@@ -54,6 +55,7 @@ for every seed, which draws what a file leaves open: the network's latencies.`,
 	}
 	f := c.Flags()
 	f.StringVar(&seeds, "seeds", "", "vary the network's latencies: the seeds to run, A-B")
+	addDefect(f, &defect)
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

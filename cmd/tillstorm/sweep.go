@@ -24,7 +24,8 @@ func newSweep() *cobra.Command {
 	var (
 		seeds, shard, junit string
 		drawn               drawnFlags
-		workers             int
+		workers, most       int
+		defect              string
 		limit               time.Duration
 		asJSON, cover       bool
 	)
@@ -46,7 +47,7 @@ far has a shape of its own, the next one has a new shape (Good-Turing).`,
   tillstorm sweep --seeds 1-8000 --shard 2/8 --junit report.xml`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s := scenarios.Sweep{Workers: workers, For: limit, Journal: drawn.journal, Cover: cover}
+			s := scenarios.Sweep{Workers: workers, For: limit, MaxFailures: most, Journal: drawn.journal, Cover: cover, Defect: defect}
 			var err error
 			if s.Seeds, err = scenarios.ParseSeeds(seeds); err != nil {
 				return fmt.Errorf("--seeds: %w", err)
@@ -59,8 +60,8 @@ far has a shape of its own, the next one has a new shape (Good-Turing).`,
 					return fmt.Errorf("--shard: %w", err)
 				}
 			}
-			if workers < 0 || limit < 0 {
-				return fmt.Errorf("--workers and --for must not be negative")
+			if workers < 0 || limit < 0 || most < 0 {
+				return fmt.Errorf("--workers, --for and --max-failures must not be negative")
 			}
 			if err := s.Check(); err != nil {
 				return err
@@ -96,6 +97,8 @@ far has a shape of its own, the next one has a new shape (Good-Turing).`,
 	f.StringVar(&shard, "shard", "", "run only the I-th of N parts of the seeds, I/N")
 	f.IntVar(&workers, "workers", 0, "worlds at once (default: one for each processor)")
 	f.DurationVar(&limit, "for", 0, "take no new seed after this long, for example 10m")
+	f.IntVar(&most, "max-failures", 0, "take no new seed once so many have failed (default: run them all)")
+	addDefect(f, &defect)
 	f.StringVar(&junit, "junit", "", "also write a JUnit report to this file")
 	f.BoolVar(&cover, "coverage", false, "also tell where faults have struck, and what is likely to be unseen yet")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")

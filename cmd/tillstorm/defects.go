@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tillstorm/tillstorm/scenarios"
+)
+
+func newDefects() *cobra.Command {
+	var (
+		folder, seeds string
+		only          []string
+		drawn         drawnFlags
+		workers       int
+		asJSON        bool
+	)
+	c := &cobra.Command{
+		Use:   "defects",
+		Short: "Plant defects in the system, and see how soon the search finds them",
+		Long: `defects plants each of the defects of a folder in the system, builds that, and sweeps
+until it is caught: in five disjoint ranges of the seeds, since one could have luck. A
+defect is a file NAME.patch: a title, "Caught by: PROPERTY or PROPERTY", and a unified
+diff of files in system/. The sources themselves are not touched.
+
+As a control, one blatant defect must be caught within 5 seeds, and the unchanged system
+must pass the same seeds; otherwise what was found means nothing. It needs the sources,
+and go and gcc.`,
+		Example: `  tillstorm defects
+  tillstorm defects --only close-unguarded-update --json
+  tillstorm defects --dir ~/my-defects --seeds 1-1000`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			h := scenarios.Hunt{Workers: workers}
+			var err error
+			if h.Seeds, err = scenarios.ParseSeeds(seeds); err != nil {
+				return fmt.Errorf("--seeds: %w", err)
+			}
+			if h.Profile, err = drawn.resolve(); err != nil {
+				return err
+			}
+			if h.Defects, err = defectsOf(folder, only); err != nil {
+				return err
+			}
+			h.Progress = func(d scenarios.HuntedDefect) { fmt.Fprintln(c.ErrOrStderr(), d) }
+			report, err := h.Run(c.Context())
+			if err != nil {
+				return err
+			}
+			return printHunt(c, report, asJSON)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&folder, "dir", "scenarios/defects", "the folder of the defects")
+	f.StringVar(&seeds, "seeds", "1-1000", "the seeds to look in, A-B, in five parts")
+	f.StringSliceVar(&only, "only", nil, "only the defects of these names")
+	f.IntVar(&workers, "workers", 0, "defects at once (default: one for each processor)")
+	f.StringVar(&drawn.profile, "profile", "storm", "how much goes wrong")
+	f.StringVar(&drawn.strategy, "strategy", "", "how runs are varied (default: each seed draws one)")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// defectsOf reads the defects of a folder, all or only those named.
+func defectsOf(folder string, only []string) ([]*scenarios.Defect, error) {
+	all, err := scenarios.ReadDefects(folder)
+	if err != nil || len(only) == 0 {
+		return all, err
+	}
+	var chosen []*scenarios.Defect
+	var names []string
+	for _, d := range all {
+		names = append(names, d.Name)
+		if slices.Contains(only, d.Name) {
+			chosen = append(chosen, d)
+		}
+	}
+	for _, name := range only {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("--only: there is no defect %q in %s; there are %s", name, folder, strings.Join(names, ", "))
+		}
+	}
+	return chosen, nil
+}
+
+func printHunt(c *cobra.Command, r *scenarios.HuntReport, asJSON bool) error {
+	if err := printJSONOr(c, r, nil, asJSON, func(w io.Writer) { printHunted(w, r) }); err != nil {
+		return err
+	}
+	var failed []string
+	for _, d := range r.Defects {
+		if d.Error != "" {
+			failed = append(failed, d.Name+": "+d.Error)
+		}
+	}
+	if len(failed) > 0 {
+		return errors.New(strings.Join(failed, "\n"))
+	}
+	return verdictError{r.Verdict()}.orNil()
+}
+
+func printHunted(w io.Writer, r *scenarios.HuntReport) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "defect\tcaught by\tseeds to catch\teach range\tstrategy")
+	for _, d := range r.Defects {
+		fmt.Fprintln(t, strings.Join(d.Row(), "\t"))
+	}
+	t.Flush()
+	fmt.Fprintf(w, "%d of %d caught in %v; control: the unchanged system passed %d seeds: %t; a blatant defect took %d\n",
+		r.Caught, r.Total, time.Duration(r.WallNs).Round(time.Second), r.Control.Seeds, r.Control.Passed, r.Control.Blatant)
+	if r.IsVoid() {
+		fmt.Fprintln(w, "VOID: the control failed, so that none of this means anything")
+	}
+}
+
+// plantedVariable says to a program with which defect it was built.
+const plantedVariable = "TILLSTORM_PLANTED"
+
+// addDefect adds --defect. The command sees its name only when it runs in a build that has
+// the defect: see planted.
+func addDefect(f *pflag.FlagSet, name *string) {
+	f.StringVar(name, "defect", "", "with this defect of scenarios/defects planted in the system")
+}
+
+// childError carries the exit code of the build that has the defect.
+type childError struct{ code int }
+
+func (e childError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// planted runs the same command line in a build that has the defect of --defect, if there
+// is one to plant.
+func planted(c *cobra.Command, args []string) error {
+	flag := c.Flags().Lookup("defect")
+	if flag == nil || !flag.Changed || flag.Value.String() == os.Getenv(plantedVariable) {
+		return nil
+	}
+	folder, err := os.MkdirTemp("", "tillstorm-defect-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	program, err := scenarios.BuildWith(c.Context(), flag.Value.String(), folder)
+	if err != nil {
+		return fmt.Errorf("--defect: %w", err)
+	}
+	child := exec.CommandContext(context.WithoutCancel(c.Context()), program, args...) // it gets the terminal's signals itself
+	child.Env = append(os.Environ(), plantedVariable+"="+flag.Value.String())
+	child.Stdin, child.Stdout, child.Stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
+	err = child.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return childError{0}
+	case errors.As(err, &exit):
+		return childError{exit.ExitCode()}
+	}
+	return err
+}
