@@ -25,7 +25,7 @@ func Properties() []Property {
 		{"legal-transitions", "every status change is one that the table allows, and the row equals its log's last entry", observeLegalTransitions, endLegalTransitions},
 		{"effect-once", "a cause has each of its effects exactly once", observeEffectOnce, endEffectOnce},
 		{"refund-bounded", "what is refunded never exceeds what was paid, and each intent is executed at most once", observeRefundBounded, nil},
-		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", nil, endBooksMatchChannel},
+		{"books-match-channel", "at the end, our charges and refunds equal the channel's, one to one", observeBooksMatchChannel, endBooksMatchChannel},
 		{"stock-conserved", "available + frozen + sold is what was put in; none is negative; nothing stays frozen for a dead order", observeStockConserved, endStockConserved},
 		{"outbox-delivered", "every committed message has its effect, and no effect lacks its committed message", observeOutboxDelivered, endOutboxDelivered},
 		{gapFound, "reconciliation reports every real difference, once, and nothing else", observeGapFound, endGapFound},
