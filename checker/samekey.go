@@ -31,6 +31,8 @@ type usage struct {
 	where   string         // it was
 	answer  string         // the definite one, "" as long as there is none
 	made    map[string]int // rows that came into being, by table
+	asked   string         // the first content that arrived
+	mixed   bool           // another has arrived too
 }
 
 func newKeys() keys { return keys{map[scope]*usage{}, map[string]keyed{}} }
@@ -64,10 +66,13 @@ var made = map[string]bool{"orders": true, "payment_orders": true, "refunds": tr
 func (k *keys) serve(r *sim.Record, key string) {
 	m := r.Message
 	s := scope{cmp.Or(m.Header.Get("X-Caller"), "anonymous"), m.Kind, key}
+	content := m.Path + "\n" + string(m.Body)
 	if k.used[s] == nil {
-		k.used[s] = &usage{made: map[string]int{}}
+		k.used[s] = &usage{made: map[string]int{}, asked: content}
 	}
-	k.serving[r.Node+"/"+r.Op] = keyed{s, m.Path + "\n" + string(m.Body), cmp.Or(parse(m).OrderNo, m.Key)}
+	u := k.used[s]
+	u.mixed = u.mixed || u.asked != content
+	k.serving[r.Node+"/"+r.Op] = keyed{s, content, cmp.Or(parse(m).OrderNo, m.Key)}
 }
 
 // run notes that a content is run under a key; false if another was.
@@ -91,6 +96,9 @@ func (e *Evidence) observeMade(r *sim.Record, k keyed) {
 
 func (e *Evidence) observeKeyedAnswer(r *sim.Record, k keyed) {
 	m, u := r.Message, e.keys.used[k.scope]
+	if refusal(m) == "idempotency_key_reused" && !u.mixed {
+		e.failKey(r, k, "refused for other content", "was refused as a key of other content, and there was none")
+	}
 	if !hasRun(m) {
 		return
 	}

@@ -135,7 +135,7 @@ func (h Hunt) Run(ctx context.Context) (*HuntReport, error) {
 		r.Defects[i] = h.hunt(ctx, p, h.Defects[i])
 		mu.Lock()
 		defer mu.Unlock()
-		if h.Progress != nil {
+		if h.Progress != nil && ctx.Err() == nil {
 			h.Progress(r.Defects[i])
 		}
 	})
