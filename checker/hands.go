@@ -39,7 +39,7 @@ func (e *Evidence) noteHand(r *sim.Record) {
 func (e *Evidence) missHands() {
 	for _, order := range slices.Sorted(maps.Keys(e.hands)) {
 		hand := e.hands[order]
-		if e.isBack(hand.before) || e.isReported(order, hand) {
+		if e.isBack(hand.before) || e.isReported(hand) {
 			continue
 		}
 		e.fail(Failure{Order: order, Stake: amountOf(hand.before), Roles: "hand in " + hand.before.Table, Message: fmt.Sprintf(
@@ -48,18 +48,25 @@ func (e *Evidence) missHands() {
 	}
 }
 
+// names are the columns by which a row and what is said of it can be found again.
+var names = []string{"order_no", "out_trade_no", "channel_txn", "paid_txn", "refund_no", "from_status", "to_status", "movement"}
+
 // isBack says whether a row is as it was: what was deleted may have been written again.
 func (e *Evidence) isBack(before *sim.Change) bool {
 	return slices.ContainsFunc(e.table(before.Table), func(now *sim.Change) bool {
-		return now.Database == before.Database && now.Text("order_no") == before.Text("order_no") &&
-			now.Text("channel_txn") == before.Text("channel_txn") && amountOf(now) == amountOf(before)
+		return now.Database == before.Database && amountOf(now) == amountOf(before) &&
+			!slices.ContainsFunc(names, func(column string) bool { return now.Text(column) != before.Text(column) })
 	})
 }
 
-// isReported says whether there is an alert about the order or its charge from then on.
-func (e *Evidence) isReported(order string, hand byHand) bool {
+// isReported says whether there is an alert from then on about what the row names: the
+// order, or CHANNEL/NUMBER of its charge or refund.
+func (e *Evidence) isReported(hand byHand) bool {
 	return slices.ContainsFunc(e.table("alerts"), func(a *sim.Change) bool {
-		about := strings.HasSuffix(a.Text("subject"), "/"+hand.before.Text("channel_txn")) || a.Text("subject") == order
-		return about && a.Int("raised_ms") >= hand.atMs
+		subject := a.Text("subject")
+		subject = subject[strings.LastIndexByte(subject, '/')+1:]
+		return a.Int("raised_ms") >= hand.atMs && slices.ContainsFunc(names, func(column string) bool {
+			return subject != "" && hand.before.Text(column) == subject
+		})
 	})
 }

@@ -146,7 +146,7 @@ func (e CrashEnumeration) jobs(ctx context.Context, tries []try) iter.Seq[job] {
 	return func(yield func(job) bool) {
 		for i, t := range tries {
 			c := e.Incident.Case()
-			c.Added, c.survey = t.added, t.recovery
+			c.Added, c.survey, c.short = t.added, t.recovery, true
 			if ctx.Err() != nil || !yield(job{number: i, c: c, twice: i%recheckEvery == 0}) {
 				return
 			}

@@ -13,6 +13,7 @@ import (
 // A run that would go on for ever is ended, and told as what it is.
 func TestRestlessRunIsBroken(t *testing.T) {
 	c := shortOne(t, "").Case()
+	c.maxSteps = 50_000
 	r, err := Run(c, nil, func(w *sim.World) {
 		w.Node("spinner", func(p *sim.Process) {
 			for p.Clock().Sleep(context.Background(), time.Millisecond) == nil {

@@ -54,8 +54,10 @@ type Case struct {
 	// Vary draws the network's latencies from the seed, beside the plan.
 	Vary bool
 
-	tape   *sim.Tape // for the benchmark: keeps the run's SQL
-	survey *survey   // for the crash enumeration: keeps the names of the run's steps
+	maxSteps int       // for tests; by the number of orders if zero
+	tape     *sim.Tape // for the benchmark: keeps the run's SQL
+	short    bool      // for the crash enumeration: the run does not wait for bills
+	survey   *survey   // for the crash enumeration: keeps the names of the run's steps
 }
 
 // defaultOrders is the number of orders in a run that is drawn from a seed.
@@ -120,7 +122,7 @@ func Run(c Case, arena *sim.Arena, running ...func(*sim.World)) (*Result, error)
 		c.survey.begin(&c, w)
 	}
 	w.runUntil(max(horizon, c.Workload.end())) // the storm; injectors stop by themselves at the horizon
-	w.settle(len(c.Added) == 0)
+	w.settle(!c.short)
 	if w.failed != nil {
 		return nil, fmt.Errorf("setting up: %w", w.failed)
 	}
@@ -191,11 +193,12 @@ func (w *world) settle(bills bool) {
 func (w *world) runUntil(at time.Duration) { w.RunUntil(at, w.isRestless) }
 
 // isRestless says that the run has taken so many steps that something in it must go round
-// in circles: a usual run has a thousand steps for each order.
+// in circles: a usual run has a thousand steps for each order, and one that asks a channel
+// every few seconds for a day, a million.
 func (w *world) isRestless() bool { return w.Steps() > w.maxSteps }
 
 // stepsFor is the most steps that a run with so many orders may have.
-func stepsFor(orders int) int { return 100_000 + 25_000*orders }
+func stepsFor(orders int) int { return 2_000_000 + 25_000*orders }
 
 // billsCompared is when the bill of the day that it is now has been compared with our
 // books, on all channels.

@@ -72,7 +72,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	start := cmp.Or(c.Start, usualStart)
 	w := &world{World: sim.New(sim.Config{Start: start, Arena: arena, Faults: f, Tape: c.tape, Naming: naming(c.Workload)})}
 	w.channels = c.Workload.channels()
-	w.maxSteps = stepsFor(len(c.Workload.Orders))
+	w.maxSteps = cmp.Or(c.maxSteps, stepsFor(len(c.Workload.Orders)))
 	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
 	w.evidence = checker.New(w.Trace())
 	if c.Policy.LateSuccess == system.LateReinstate {
