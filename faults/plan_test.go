@@ -367,3 +367,19 @@ func TestParseKnown(t *testing.T) {
 	_, err = ParseKnown("# again\nwechat tells-at-close A", plan, nil)
 	assert.EqualError(t, err, "2:1: this fault stands here a second time")
 }
+
+// What a profile draws is within what a plan may say.
+func TestProfilesDrawWithinBounds(t *testing.T) {
+	for _, profile := range Profiles() {
+		for _, o := range profile.Odds {
+			for _, one := range o.Kind.spec().params {
+				most := map[field]int64{fieldFor: int64(o.For.Max), fieldBy: int64(o.By.Max), fieldN: o.N[1]}[one.field]
+				assert.LessOrEqual(t, most, one.most, "%s %s", o.Kind, one.word)
+				least := map[field]int64{fieldFor: int64(o.For.Min), fieldBy: int64(o.By.Min), fieldN: o.N[0]}[one.field]
+				if least != 0 { // else it lasts until the storm ends, or is drawn otherwise
+					assert.GreaterOrEqual(t, least, one.least, "%s %s", o.Kind, one.word)
+				}
+			}
+		}
+	}
+}
