@@ -1,5 +1,11 @@
 package faults
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // What a payment channel does to a trade, or to a day's bill. How, is up to the hands
 // of the world; the words are those of the channels' documentation.
 const (
@@ -23,9 +29,20 @@ const (
 )
 
 var (
-	request = param{"at", fieldText} // the path of the requests concerned
+	request = param{word: "at", field: fieldText, form: "PATH", mistake: pathMistake} // of the requests concerned
 	paths   = []string{"/prepay", "/query", "/close", "/refund"}
+
+	// Channels count in milliseconds: less does nothing.
+	later  = duration("by", fieldBy, ms, day)
+	awhile = duration("for", fieldFor, ms, day)
 )
+
+func pathMistake(path string) string {
+	if !slices.Contains(paths, path) {
+		return fmt.Sprintf("unknown path %q; there are %s", path, strings.Join(paths, ", "))
+	}
+	return ""
+}
 
 var channelKinds = []spec{
 	{
@@ -42,15 +59,15 @@ var channelKinds = []spec{
 	},
 	{
 		name: LateSettlement, sentence: "the money is taken later than the buyer has confirmed",
-		verb: "settles-late", anchor: atTrade, params: []param{by},
+		verb: "settles-late", anchor: atTrade, params: []param{later},
 	},
 	{
 		name: QueryLag, sentence: "a query says for a while that a trade is not paid, though it is",
-		verb: "lags", anchor: atTrade, params: []param{forLong},
+		verb: "lags", anchor: atTrade, params: []param{awhile},
 	},
 	{
 		name: NotFoundYet, sentence: "a query says for a while that it knows of no such trade",
-		verb: "hides", anchor: atTrade, params: []param{forLong},
+		verb: "hides", anchor: atTrade, params: []param{awhile},
 	},
 	{
 		name: PaidAtClose, sentence: "no query says that a trade is paid, until closing it is answered so",
@@ -62,7 +79,7 @@ var channelKinds = []spec{
 	},
 	{
 		name: DisorderNotice, sentence: "the notification of the charge comes after those of what followed",
-		verb: "disorders", anchor: atTrade, params: []param{by},
+		verb: "disorders", anchor: atTrade, params: []param{later},
 	},
 	{
 		name: Silence, sentence: "the channel never notifies",
@@ -74,11 +91,11 @@ var channelKinds = []spec{
 	},
 	{
 		name: RefundAbnormal, sentence: "a refund that was accepted does not reach the buyer until a person looks at it",
-		verb: "upsets-refund", anchor: atTrade, params: []param{{"after", fieldFor}},
+		verb: "upsets-refund", anchor: atTrade, params: []param{duration("after", fieldFor, ms, day)},
 	},
 	{
 		name: BillLate, sentence: "a day's bill is ready later",
-		verb: "delays-bill", anchor: atDay, params: []param{by},
+		verb: "delays-bill", anchor: atDay, params: []param{later},
 	},
 	{
 		name: BillMissing, sentence: "the bill lacks a trade's charge",
@@ -94,6 +111,6 @@ var channelKinds = []spec{
 	},
 	{
 		name: SameNumber, sentence: "a charge has the transaction number that another channel has used",
-		verb: "numbers", anchor: atTrade, params: []param{{"as", fieldText}},
+		verb: "numbers", anchor: atTrade, params: []param{{word: "as", field: fieldText, form: formTrade}},
 	},
 }

@@ -29,7 +29,7 @@ func TestHands(t *testing.T) {
 		"wechat delays-bill 2026-03-01 by 3h",
 		"wechat omits-row A",
 		"wechat invents-row A cents 19800",
-		"wechat misstates-row A cents -200",
+		"wechat misstates-row A cents 200",
 		"alipay numbers B as A",
 		"operator deletes shop/payments/A from 30m",
 		"operator edits shop/payments/A cents 100 from 31m",

@@ -69,6 +69,21 @@ const (
 type param struct {
 	word  string
 	field field
+	form  string // what stands for the value in the form of a line
+	// least and most bound a number, or a duration in nanoseconds. What may be negative
+	// may not be zero, which would do nothing.
+	least, most int64
+	mistake     func(text string) string // what is wrong with a text, "" if nothing is
+}
+
+// number is a param whose value is a whole number.
+func number(word string, least, most int64) param {
+	return param{word: word, field: fieldN, form: "NUMBER", least: least, most: most}
+}
+
+// duration is a param whose value is a duration.
+func duration(word string, f field, least, most time.Duration) param {
+	return param{word: word, field: f, form: "DURATION", least: int64(least), most: int64(most)}
 }
 
 type field string
@@ -81,12 +96,20 @@ const (
 	fieldText field = "Text"
 )
 
+const (
+	day = 24 * time.Hour
+	// week is how late something may begin, as late as the last line of a timeline.
+	week     = 7 * day
+	maxCents = 1_000_000_000_00
+)
+
 var (
-	forLong = param{"for", fieldFor}
-	from    = param{"from", fieldFrom}
-	by      = param{"by", fieldBy}
-	times   = param{"times", fieldN}
-	cents   = param{"cents", fieldN}
+	forLong = duration("for", fieldFor, 1, day)
+	after   = duration("after", fieldFor, 0, day)
+	from    = duration("from", fieldFrom, 0, week)
+	by      = duration("by", fieldBy, 1, day)
+	times   = number("times", 1, 100)
+	cents   = number("cents", 1, maxCents)
 )
 
 // kinds are all kinds, in the order of the docs. None is ever changed.
@@ -116,7 +139,12 @@ func (s *spec) drawnOnTheWay() bool { return s.anchor == atStep || s.anchor == a
 
 // lasts says whether the kind goes on for a while, from a time on.
 func (s *spec) lasts() bool {
-	return slices.Contains(s.params, from) && slices.Contains(s.params, forLong)
+	return s.takes(from.word) && s.takes(forLong.word)
+}
+
+// takes says whether a word is one of the kind's.
+func (s *spec) takes(word string) bool {
+	return slices.ContainsFunc(s.params, func(p param) bool { return p.word == word })
 }
 
 // StrikesOrders says whether the kind is anchored to what may be about one order.

@@ -23,7 +23,7 @@ var messageKinds = []spec{
 	},
 	{
 		name: Duplicate, sentence: "a request arrives once more",
-		actor: network, verb: "duplicates", anchor: atMessage, params: []param{{"after", fieldFor}},
+		actor: network, verb: "duplicates", anchor: atMessage, params: []param{after},
 		pass:        func(passage *sim.Passage, p Perturbation) { passage.Copies = append(passage.Copies, p.For) },
 		fitsMessage: func(m *sim.Message) bool { return isHTTP(m) && m.Leg == sim.Request },
 	},
@@ -41,7 +41,7 @@ var messageKinds = []spec{
 	},
 	{
 		name: Reorder, sentence: "a message lets the next one on its way pass",
-		actor: network, verb: "reorders", anchor: atMessage, params: []param{{"within", fieldFor}},
+		actor: network, verb: "reorders", anchor: atMessage, params: []param{duration("within", fieldFor, 1, day)},
 		pass:        func(passage *sim.Passage, p Perturbation) { passage.Hold = p.For },
 		fitsMessage: isHTTP,
 	},

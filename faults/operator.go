@@ -15,6 +15,6 @@ var operatorKinds = []spec{
 	},
 	{
 		name: RowEdited, sentence: "a person changes the amount in a row about an order by hand",
-		actor: operator, verb: "edits", anchor: atRow, params: []param{cents, from},
+		actor: operator, verb: "edits", anchor: atRow, params: []param{number("cents", -maxCents, maxCents), from},
 	},
 }

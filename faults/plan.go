@@ -84,8 +84,17 @@ func (p Plan) String() string {
 
 // ParsePlan reads what String writes. Blank lines and comments after # stand for
 // nothing. The error names line and column.
-func ParsePlan(text string) (Plan, error) {
+func ParsePlan(text string) (Plan, error) { return ParseKnown(text, nil, nil) }
+
+// ParseKnown is ParsePlan for a world whose names are known before it runs: check says
+// what is wrong with one, "" if nothing is. The plan comes on top of another, none of
+// whose lines it repeats.
+func ParseKnown(text string, onTopOf Plan, check func(Kind, Name) string) (Plan, error) {
 	var plan Plan
+	seen := map[Perturbation]bool{}
+	for _, p := range onTopOf {
+		seen[p] = true
+	}
 	for i, line := range strings.Split(text, "\n") {
 		words, err := splitWords(line)
 		if err == nil && len(words) == 0 {
@@ -93,7 +102,7 @@ func ParsePlan(text string) (Plan, error) {
 		}
 		var p Perturbation
 		if err == nil {
-			p, err = parsePerturbation(words)
+			p, err = parseLine(words, seen, check)
 		}
 		if err != nil {
 			var at *wordError
@@ -105,6 +114,19 @@ func ParsePlan(text string) (Plan, error) {
 	return plan, nil
 }
 
+// parseLine reads one line, which none before it may have said.
+func parseLine(words []word, seen map[Perturbation]bool, check func(Kind, Name) string) (Perturbation, error) {
+	p, err := parsePerturbation(words)
+	if err == nil && check != nil {
+		err = checkNames(p.Kind, words, check)
+	}
+	if err == nil && seen[p] {
+		err = words[0].errorf("this fault stands here a second time")
+	}
+	seen[p] = true
+	return p, err
+}
+
 func parsePerturbation(words []word) (Perturbation, error) {
 	if len(words) < 3 {
 		return Perturbation{}, words[0].errorf("a fault is: ACTOR VERB ANCHOR [WORD VALUE]..., for example %q",
@@ -112,7 +134,7 @@ func parsePerturbation(words []word) (Perturbation, error) {
 	}
 	s := specOfVerb(words[1].text)
 	if s == nil {
-		return Perturbation{}, words[1].errorf("unknown verb %q%s; 'tillstorm faults' lists all", words[1].text, suggestion(words[1].text))
+		return Perturbation{}, words[1].errorf("unknown verb %q%s; 'tillstorm faults' lists all", words[1].text, Suggest(words[1].text, verbs()))
 	}
 	p := Perturbation{Kind: s.name, At: words[2].text}
 	switch {
@@ -142,6 +164,10 @@ func (s *spec) checkAnchor(w word) error {
 		return w.errorf("only a request is delayed; an answer answers-late")
 	case s.anchor == atWay && !isWay(w.text, s.name == Partition):
 		return w.errorf("a way is NODE>NODE, and of a partition NODE<>NODE, for example shop-1<>wechat")
+	case s.anchor == atWay && w.text == wayBack(w.text):
+		return w.errorf("a way has two ends, and these are one: a node's network to itself is never away")
+	case s.anchor == atDay && !isDay(w.text):
+		return w.errorf("%q is not a day such as 2026-03-02", w.text)
 	case s.anchor == atRow && strings.Count(w.text, "/") != 2:
 		return w.errorf("a row is DATABASE/TABLE/ORDER, for example shop/payment_records/A")
 	}
@@ -151,6 +177,21 @@ func (s *spec) checkAnchor(w word) error {
 func isWay(text string, both bool) bool {
 	from, to, ok := strings.Cut(text, ">")
 	return ok && strings.HasSuffix(from, "<") == both && strings.Trim(from, "<") != "" && to != ""
+}
+
+// wayBack returns a way with its ends exchanged.
+func wayBack(way string) string {
+	between := ">"
+	if strings.Contains(way, "<>") {
+		between = "<>"
+	}
+	from, to, _ := strings.Cut(way, between)
+	return to + between + from
+}
+
+func isDay(text string) bool {
+	_, err := time.Parse(time.DateOnly, text)
+	return err == nil
 }
 
 // parseParams reads the words and values that follow the anchor, which is words[0].
@@ -185,44 +226,76 @@ func (p *Perturbation) parse(one param, w word) error {
 	switch one.field {
 	case fieldText:
 		p.Text = w.text
-		return nil
+		return one.checkText(w)
 	case fieldN:
 		n, err := strconv.ParseInt(w.text, 10, 64)
 		if err != nil {
 			return w.errorf("%q is not a whole number", w.text)
 		}
-		if n < 0 && one == times {
-			return w.errorf("%q is negative", w.text)
-		}
 		p.N = n
-		return nil
+		return one.checkBounds(n, w)
 	}
 	d, err := time.ParseDuration(w.text)
 	if err != nil {
 		return w.errorf("%q is not a duration such as 2s or 150ms", w.text)
 	}
-	if d < 0 && !p.mayBeNegative(one.field) {
-		return w.errorf("%q is negative", w.text)
-	}
 	*p.duration(one.field) = d
+	return one.checkBounds(int64(d), w)
+}
+
+func (p param) checkText(w word) error {
+	if p.mistake == nil {
+		return nil
+	}
+	if mistake := p.mistake(w.text); mistake != "" {
+		return w.errorf("%s", mistake)
+	}
 	return nil
 }
 
-// mayBeNegative says whether a duration may go backwards: a clock can be behind.
-func (p *Perturbation) mayBeNegative(f field) bool {
-	return f == fieldBy && (p.Kind == Skew || p.Kind == Jump)
+// checkBounds refuses a value that does nothing, or that a run would never be done with.
+func (p param) checkBounds(value int64, w word) error {
+	if value < p.least || value > p.most || value == 0 && p.least < 0 {
+		return w.errorf("%s is %s, not %q", p.word, p.bounds(), w.text)
+	}
+	return nil
 }
 
-// suggestion names the verb that is nearest to an unknown one.
-func suggestion(verb string) string {
-	best, least := "", 3
-	for i := range kinds {
-		if d := levenshtein.ComputeDistance(verb, kinds[i].verb); d < least {
-			best, least = kinds[i].verb, d
+// bounds returns the param's bounds in words.
+func (p param) bounds() string {
+	text := p.bound(p.least) + " to " + p.bound(p.most)
+	if p.least < 0 {
+		text += " and not 0"
+	}
+	return text
+}
+
+func (p param) bound(value int64) string {
+	if p.field == fieldN {
+		return strconv.FormatInt(value, 10)
+	}
+	return strings.TrimSuffix(time.Duration(value).String(), "0m0s") // 24h0m0s is 24h
+}
+
+// Suggest asks for the known name that is nearest to an unknown one, as the end of a
+// sentence; it is empty if none is near.
+func Suggest(name string, known []string) string {
+	best, least := "", min(3, len(name))
+	for _, one := range known {
+		if d := levenshtein.ComputeDistance(name, one); d < least {
+			best, least = one, d
 		}
 	}
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf(", do you mean %q?", best)
+}
+
+func verbs() []string {
+	var verbs []string
+	for i := range kinds {
+		verbs = append(verbs, kinds[i].verb)
+	}
+	return verbs
 }

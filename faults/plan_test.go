@@ -38,7 +38,7 @@ clock  jumps  shop-2  by -1.5s  from 3m0s  for 15m0s
 clock  moves  shop-2  to America/New_York
 wechat  loses-reply  A  at /prepay  times 2
 wechat  errs  A  at /query  times 1
-wechat  limits  A  at ""  times 0
+wechat  limits  A  at /close  times 100
 wechat  settles-late  A  by 2m0s
 wechat  lags  A  for 2s
 wechat  hides  A  for 30s
@@ -51,7 +51,7 @@ wechat  upsets-refund  A  after 1m0s
 wechat  delays-bill  2026-03-01  by 3h0m0s
 wechat  omits-row  A
 wechat  invents-row  A  cents 19800
-wechat  misstates-row  A  cents -200
+wechat  misstates-row  A  cents 200
 alipay  numbers  B  as A
 broker  loses  close(A)#1
 broker  repeats-message  close(A)#1  after 1s
@@ -120,7 +120,9 @@ func anchorOf(t *rapid.T, s *spec) string {
 	case atWay:
 		ends := names("<>")
 		return "a" + ends.Draw(t, "from") + map[bool]string{true: "<>", false: ">"}[s.name == Partition] + "b" + ends.Draw(t, "to")
-	case atTrade, atDay:
+	case atDay:
+		return names("/").Draw(t, "channel") + "/" + time.Unix(rapid.Int64Range(0, 1<<32).Draw(t, "day"), 0).Format(time.DateOnly)
+	case atTrade:
 		return names("/").Draw(t, "channel") + "/" + name
 	case atRow:
 		part := names("/")
@@ -133,16 +135,17 @@ func perturbations(s *spec) *rapid.Generator[Perturbation] {
 	return rapid.Custom(func(t *rapid.T) Perturbation {
 		p := Perturbation{Kind: s.name, At: anchorOf(t, s)}
 		for _, one := range s.params {
-			least := int64(0)
-			if one.field == fieldBy && (p.Kind == Skew || p.Kind == Jump) || one.field == fieldN && one != times {
-				least = -1 << 63
-			}
-			switch number := rapid.Int64Min(least).Draw(t, one.word); one.field {
-			case fieldN:
-				p.N = number
-			case fieldText:
+			if one.field == fieldText {
 				p.Text = names("").Draw(t, "text")
-			default:
+				if choices := s.choices; len(choices) > 0 {
+					p.Text = rapid.SampledFrom(choices).Draw(t, "choice")
+				}
+				continue
+			}
+			number := rapid.Int64Range(one.least, one.most).Filter(func(n int64) bool { return n != 0 || one.least == 0 }).Draw(t, one.word)
+			if one.field == fieldN {
+				p.N = number
+			} else {
 				*p.duration(one.field) = time.Duration(number)
 			}
 		}
@@ -154,7 +157,7 @@ func TestPlanTextRoundTrip(t *testing.T) {
 	for _, kind := range Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				plan := Plan(rapid.SliceOfN(perturbations(kind.spec()), 1, 3).Draw(t, "plan"))
+				plan := Plan(rapid.SliceOfNDistinct(perturbations(kind.spec()), 1, 3, rapid.ID).Draw(t, "plan"))
 				parsed, err := ParsePlan(plan.String())
 				require.NoError(t, err, plan.String())
 				require.Equal(t, plan, parsed, plan.String())
@@ -171,7 +174,7 @@ func TestParseErrors(t *testing.T) {
 		{"  shop-1 crashes", "1:3: a fault is: ACTOR VERB ANCHOR"},
 		{"shop-1 crashes # callback(A)#1/COMMIT:before", "1:1: a fault is: ACTOR VERB ANCHOR"},
 		{crash + "\n# fine\n\tshop-1 stalls", "4:2: a fault is: ACTOR VERB ANCHOR"},
-		{crash + crash + "\r\n\r\nnetwork drops\r\n" + crash, "5:1: a fault is"},
+		{crash + "\r\n\r\nnetwork drops\r\n" + crash, "4:1: a fault is"},
 
 		{"shop-1 explodes now", `1:8: unknown verb "explodes"; 'tillstorm faults' lists all`},
 		{"shop-1 crash a:before restarts 2s", `1:8: unknown verb "crash", do you mean "crashes"?; 'tillstorm faults' lists all`},
@@ -214,13 +217,39 @@ func TestParseErrors(t *testing.T) {
 		{"network delays callback(A)#1 by 2", `1:33: "2" is not a duration such as 2s or 150ms`},
 		{"network delays callback(A)#1 by soon", `1:33: "soon" is not a duration`},
 		{"network delays callback(A)#1 by 9999999h", `1:33: "9999999h" is not a duration`},
-		{"network delays callback(A)#1 by -2s", `1:33: "-2s" is negative`},
-		{"network clogs a>b by -2s from 0s for 1s", `1:22: "-2s" is negative`},
-		{"clock skews shop-1 by -2s for -1s", `1:31: "-1s" is negative`},
-		{"clock jumps shop-1 by -2s from -1s for 1s", `1:32: "-1s" is negative`},
+		{"network delays callback(A)#1 by -2s", `1:33: by is 1ns to 24h, not "-2s"`},
+		{"network clogs a>b by -2s from 0s for 1s", `1:22: by is 1ns to 24h, not "-2s"`},
+		{"clock skews shop-1 by -2s for -1s", `1:31: for is 1ns to 24h, not "-1s"`},
+		{"clock jumps shop-1 by -2s from -1s for 1s", `1:32: from is 0s to 168h, not "-1s"`},
 		{"clock drifts shop-1 ppm 1.5 for 1s", `1:25: "1.5" is not a whole number`},
-		{"shop-1 crash-loops a:before restarts 2s times -1", `1:47: "-1" is negative`},
+		{"shop-1 crash-loops a:before restarts 2s times -1", `1:47: times is 1 to 100, not "-1"`},
 		{"wechat errs A at /query times 99999999999999999999", `1:31: "99999999999999999999" is not a whole number`},
+
+		{"shop-1 crash-loops a:before restarts 2s times 0", `1:47: times is 1 to 100, not "0"`},
+		{"shop-1 crash-loops a:before restarts 2s times 100000", `1:47: times is 1 to 100, not "100000"`},
+		{"shop-1 crashes a:before restarts 25h", `1:34: restarts is 0s to 24h, not "25h"`},
+		{"shop-1 stalls a:before for 0s", `1:28: for is 1ns to 24h, not "0s"`},
+		{"network reorders a within 0s", `1:27: within is 1ns to 24h, not "0s"`},
+		{"clock drifts shop-1 ppm -2000000 for 1s", `1:25: ppm is -100000 to 100000 and not 0, not "-2000000"`},
+		{"clock drifts shop-1 ppm 0 for 1s", `1:25: ppm is -100000 to 100000 and not 0, not "0"`},
+		{"clock skews shop-1 by 2000000h for 1s", `1:23: by is -168h to 168h and not 0, not "2000000h"`},
+		{"clock jumps shop-1 by 0s from 1s for 1s", `1:23: by is -168h to 168h and not 0, not "0s"`},
+		{"network cuts a>b from 169h for 1s", `1:23: from is 0s to 168h, not "169h"`},
+		{"wechat settles-late A by 40h", `1:26: by is 1ms to 24h, not "40h"`},
+		{"wechat lags A for 1us", `1:19: for is 1ms to 24h, not "1us"`},
+		{"wechat misstates-row A cents 0", `1:30: cents is 1 to 100000000000, not "0"`},
+		{"operator edits shop/orders/A cents 0 from 1s", `1:36: cents is -100000000000 to 100000000000 and not 0, not "0"`},
+
+		{"clock moves shop-1 to Mars/Base", `1:23: unknown zone "Mars/Base"; there are those of the time zone database, such as America/New_York, UTC, Asia/Tokyo`},
+		{"clock moves shop-1 to Local", `1:23: unknown zone "Local"`},
+		{`clock moves shop-1 to ""`, `1:23: unknown zone ""`},
+		{"wechat errs A at /pay times 1", `1:18: unknown path "/pay"; there are /prepay, /query, /close, /refund`},
+		{"wechat delays-bill 2026-02-31 by 2h", `1:20: "2026-02-31" is not a day such as 2026-03-02`},
+		{"wechat delays-bill today by 2h", `1:20: "today" is not a day`},
+		{"network cuts a>a from 0s for 1s", "1:14: a way has two ends, and these are one"},
+		{"network parts a<>a from 0s for 1s", "1:15: a way has two ends, and these are one"},
+		{crash + "network drops a\n # so\n  " + crash, "4:3: this fault stands here a second time"},
+		{"shop-1 stalls a:before for 60s\nshop-1 stalls a:before for 1m # again", "2:1: this fault stands here a second time"},
 
 		{`shop-1 crashes "UPDATE orders:before restarts 2s`, "1:16: the quote is never closed"},
 		{`network drops "callback(A)"#1`, "1:28: a blank must follow a quoted word"},
@@ -254,7 +283,7 @@ func FuzzParsePlan(f *testing.F) {
 		everyKind,
 		"", "#", "\"", "shop-1", "\"\" \"\" \"\"", "network drops \"a\\xff\\n\"", "network delays a by 1ns # late", "a crashes b:before restarts 1h2m3.4s",
 		"network duplicates callback(A)#1 after 5ms\nshop-1 stalls \"UPDATE orders(A)#2:after\" for 0\n", "a\tb\rc\nd e f g h i", "é stalls 世界:after for 1µs",
-		"clock jumps \"\" by -1ns from 0 for 0\nnetwork parts a<>b>c<>d from 0 for 0", "operator edits // cents -0 from 0",
+		"clock jumps \"\" by -1ns from 0 for 1s\nnetwork parts a<>b>c<>d from 0 for 1s", "operator edits // cents -1 from 0",
 	} {
 		f.Add(text)
 	}
@@ -293,4 +322,64 @@ func TestEveryKindHasItsWords(t *testing.T) {
 	}
 	assert.Contains(t, Perturbation{Kind: "flood", At: "x"}.String(), `unknown perturbation "flood"`)
 	assert.Empty(t, Kind("flood").Describe())
+	assert.Empty(t, Kind("flood").Form())
+}
+
+func TestForms(t *testing.T) {
+	for kind, form := range map[Kind]string{
+		Drop: "network drops MESSAGE", Partition: "network parts NODE<>NODE from DURATION for DURATION", OneWay: "network cuts NODE>NODE from DURATION for DURATION",
+		CrashLoop: "NODE crash-loops STEP restarts DURATION times NUMBER", Full: "database fills DATABASE from DURATION for DURATION",
+		Zone: "clock moves NODE to ZONE", RateLimit: "CHANNEL limits TRADE at PATH times NUMBER", LateSettlement: "CHANNEL settles-late TRADE by DURATION",
+		BillLate: "CHANNEL delays-bill DAY by DURATION", SameNumber: "CHANNEL numbers TRADE as TRADE",
+		RowEdited: "operator edits DATABASE/TABLE/ORDER cents NUMBER from DURATION",
+	} {
+		assert.Equal(t, form, kind.Form())
+	}
+}
+
+// Whoever knows the names of a world is asked about those in a plan, and a plan on top of
+// another repeats none of its lines.
+func TestParseKnown(t *testing.T) {
+	asked := map[NameOf][]string{}
+	plan, err := ParseKnown(everyKind, nil, func(_ Kind, n Name) string {
+		if !slices.Contains(asked[n.Of], n.Text) {
+			asked[n.Of] = append(asked[n.Of], n.Text)
+		}
+		return ""
+	})
+	require.NoError(t, err)
+	assert.Equal(t, map[NameOf][]string{
+		OfNode: {"shop-1", "shop-2"}, OfWayEnd: {"shop-1", "wechat"}, OfDatabase: {"shop"}, OfChannel: {"wechat", "alipay"},
+		OfTrade: {"A", "B"}, OfRow: {"shop/payment_records/A"}, OfKey: {"A", "#1"},
+	}, asked)
+
+	for line, place := range map[string]string{
+		"x crashes a/b:before restarts 1s": "1:1", "clock skews x by 1s for 1s": "1:13", "x errs A at /query times 1": "1:1", "wechat numbers A as x": "1:21",
+	} {
+		_, err := ParseKnown(line, nil, func(_ Kind, n Name) string {
+			if n.Text == "x" {
+				return "no x"
+			}
+			return ""
+		})
+		assert.EqualError(t, err, place+": no x")
+	}
+	_, err = ParseKnown("# again\nwechat tells-at-close A", plan, nil)
+	assert.EqualError(t, err, "2:1: this fault stands here a second time")
+}
+
+// What a profile draws is within what a plan may say.
+func TestProfilesDrawWithinBounds(t *testing.T) {
+	for _, profile := range Profiles() {
+		for _, o := range profile.Odds {
+			for _, one := range o.Kind.spec().params {
+				most := map[field]int64{fieldFor: int64(o.For.Max), fieldBy: int64(o.By.Max), fieldN: o.N[1]}[one.field]
+				assert.LessOrEqual(t, most, one.most, "%s %s", o.Kind, one.word)
+				least := map[field]int64{fieldFor: int64(o.For.Min), fieldBy: int64(o.By.Min), fieldN: o.N[0]}[one.field]
+				if least != 0 { // else it lasts until the storm ends, or is drawn otherwise
+					assert.GreaterOrEqual(t, least, one.least, "%s %s", o.Kind, one.word)
+				}
+			}
+		}
+	}
 }

@@ -11,15 +11,17 @@ const (
 	Stall       Kind = "stall"
 )
 
+var restarts = duration("restarts", fieldFor, 0, day)
+
 var processKinds = []spec{
 	{
 		name: Crash, sentence: "the process dies at a step and boots again later",
-		verb: "crashes", anchor: atStep, params: []param{{"restarts", fieldFor}},
+		verb: "crashes", anchor: atStep, params: []param{restarts},
 		strike: crash,
 	},
 	{
 		name: CrashLoop, sentence: "the process dies at a step, and again while it recovers, so many times more",
-		verb: "crash-loops", anchor: atStep, params: []param{{"restarts", fieldFor}, times},
+		verb: "crash-loops", anchor: atStep, params: []param{restarts, times},
 		strike: crash,
 	},
 	{

@@ -39,7 +39,7 @@ func napping(w *world) {
 }
 
 func TestCrashLoop(t *testing.T) {
-	for times, deaths := range map[string]int{"0": 1, "3": 4} {
+	for times, deaths := range map[string]int{"1": 2, "3": 4} {
 		w := play(t, "shop-1 crash-loops nap#1/sleep#5:after restarts 2s times "+times, napping)
 		var died []time.Duration
 		for _, r := range w.Trace().Records {

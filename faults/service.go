@@ -30,7 +30,7 @@ var serviceKinds = []spec{
 	},
 	{
 		name: BrokerDuplicate, sentence: "the broker hands a message out once more",
-		actor: broker, verb: "repeats-message", anchor: atMessage, params: []param{{"after", fieldFor}},
+		actor: broker, verb: "repeats-message", anchor: atMessage, params: []param{after},
 		pass:        func(passage *sim.Passage, p Perturbation) { passage.Copies = append(passage.Copies, p.For) },
 		fitsMessage: isPublished,
 	},
@@ -42,7 +42,7 @@ var serviceKinds = []spec{
 	},
 	{
 		name: LeaseEarly, sentence: "a lease ends before its time",
-		verb: "loses-lease", anchor: atStep, params: []param{{"after", fieldFor}},
+		verb: "loses-lease", anchor: atStep, params: []param{after},
 		strike: func(s *sim.Strike, p Perturbation) { s.Ends = max(p.For, time.Microsecond) },
 		fits:   func(s *sim.Step) bool { return isAcquisition(s) && !s.Taken },
 		rare:   true,

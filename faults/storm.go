@@ -162,11 +162,14 @@ func (s *Storm) fill(c *chance, at string, name uint64) Perturbation {
 			p.For = c.For.draw(draw(fieldFor))
 		case fieldBy:
 			p.By = c.By.draw(draw(fieldBy))
-			if p.mayBeNegative(fieldBy) && draw("sign")%2 == 0 {
+			if one.least < 0 && draw("sign")%2 == 0 {
 				p.By = -p.By
 			}
 		case fieldN:
 			p.N = c.N[0] + int64(draw(fieldN)%uint64(c.N[1]-c.N[0]+1))
+			if p.N == 0 {
+				p.N = c.N[1] // nothing is no perturbation
+			}
 		case fieldText:
 			if choices := c.spec.choices; len(choices) > 0 {
 				p.Text = choices[draw(fieldText)%uint64(len(choices))]
@@ -181,7 +184,7 @@ func (s *Storm) fill(c *chance, at string, name uint64) Perturbation {
 	if c.spec.clock != nil && c.spec.lasts() || c.spec.anchor == atWay || c.spec.anchor == atDatabase {
 		p.For = min(p.For, s.until-p.From) // healed when the storm ends
 	}
-	if slices.Contains(c.spec.params, forLong) && p.For == 0 {
+	if c.spec.takes(forLong.word) && p.For == 0 {
 		p.For = s.until - p.From
 	}
 	return p

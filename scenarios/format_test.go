@@ -94,7 +94,9 @@ func drawFaults(t *rapid.T) (plan faults.Plan) {
 		if rapid.Bool().Draw(t, "crash") {
 			p = faults.Perturbation{Kind: faults.Crash, At: "shop-1/" + rapid.SampledFrom([]string{"x", "UPDATE orders", `"`}).Draw(t, "step") + ":after", For: time.Second}
 		}
-		plan = append(plan, p)
+		if !slices.Contains(plan, p) {
+			plan = append(plan, p)
+		}
 	}
 	return plan
 }

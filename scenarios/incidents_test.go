@@ -83,16 +83,11 @@ func TestDrawnRunIsAnIncident(t *testing.T) {
 // What an operator cannot do to a row is a mistake in the file: it is told, not tried
 // again for ever.
 func TestImpossibleHandIsAMistake(t *testing.T) {
-	for fault, why := range map[string]string{
-		"operator edits shop/order_status_log/A cents 5 from 2s":    "no such column: amount_cents",
-		"operator edits shop/payment_records/A cents -9999 from 2s": "CHECK constraint failed",
-	} {
-		x, err := ParseIncident("hand.txtar", shortIncident[:strings.Index(shortIncident, "14:00:00.500")]+
-			"14:00:01.000 buyer pays A\n-- faults --\n"+fault+"\n")
-		require.NoError(t, err)
-		_, err = Run(x.Case(), nil)
-		require.ErrorContains(t, err, why)
-	}
+	x, err := ParseIncident("hand.txtar", shortIncident[:strings.Index(shortIncident, "14:00:00.500")]+
+		"14:00:01.000 buyer pays A\n-- faults --\noperator edits shop/payment_records/A cents -9999 from 2s\n")
+	require.NoError(t, err)
+	_, err = Run(x.Case(), nil)
+	require.ErrorContains(t, err, "CHECK constraint failed")
 }
 
 // reread writes an incident down and reads it.

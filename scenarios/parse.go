@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tillstorm/tillstorm/faults"
 )
 
 // ParseIncident reads an incident file. name is the file's, for errors and reports;
@@ -73,7 +71,7 @@ func checkStory(story string) error {
 
 // faults reads the plan. Its errors have lines and columns of their own.
 func (p *parser) faults(s section) error {
-	plan, err := faults.ParsePlan(s.text)
+	plan, err := p.x.ParseFaults(s.text, nil)
 	if err == nil {
 		p.x.Faults = plan
 		return nil

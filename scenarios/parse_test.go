@@ -138,6 +138,7 @@ func TestParseIncidentErrors(t *testing.T) {
 	timeline := func(lines string) string {
 		return "# x\n-- setup --\norder A 1.00 CNY\n-- timeline --\n14:00:00.000 buyer creates A\n" + lines + "\n"
 	}
+	plan := func(lines string) string { return timeline("-- faults --\n" + lines) }
 	for _, one := range []struct{ text, err string }{
 		{"", "1:1: there is no timeline: nothing would happen"},
 		{"order A\n", "1:1: above the first section there are only comments, which begin with #"},
@@ -189,10 +190,52 @@ func TestParseIncidentErrors(t *testing.T) {
 		{timeline("14:00:01.000 buyer pays A alipay attempt"), "6:41: here a number is missing"},
 		{timeline("14:00:01.000 buyer reads A twice"), `6:28: "twice" is too much here`},
 		{timeline("-- faults --\n\nshop-1 explodes now"), `8:8: unknown verb "explodes"`},
+		{plan("network drops callback(A)#1\nnetwork  drops  callback(A)#1 # twice"), "8:1: this fault stands here a second time"},
+		{plan("wechat settles-late A-1 by 40h"), `7:28: by is 1ms to 24h, not "40h"`},
+		{plan("shop-9 crashes callback(A)#1/COMMIT:before restarts 2s"), `7:1: unknown node "shop-9", do you mean "shop-1"?`},
+		{plan("broker crashes callback(A)#1/COMMIT:before restarts 2s"), `7:1: unknown node "broker"; there are shop-1, shop-2, stock, staff, buyer, stranger, wechat, alipay`},
+		{plan("shop-1 crashes callback(Z)#1/COMMIT:before restarts 2s"), `7:16: unknown order "Z"; the setup has no line 'order Z ...'`},
+		{plan("shop-1 crashes x#1/COMMIT(Z):before restarts 2s"), `7:16: unknown order "Z"`},
+		{plan("network drops callback(Z)#1"), `7:15: unknown order "Z"`},
+		{plan("network cuts shop-1>wechta from 0s for 1s"), `7:14: unknown node "wechta", do you mean "wechat"?`},
+		{plan("network parts shop<>stripe from 0s for 1s"), `7:15: unknown node "shop"`},
+		{plan("network cuts stock>stock from 0s for 1s"), "7:14: a way has two ends"},
+		{plan("database slows shops by 1s from 0s for 1s"), `7:16: unknown database "shops", do you mean "shop"?`},
+		{plan("database fills nowhere from 0s for 1s"), `7:16: unknown database "nowhere"; there are shop, stock, wechat, alipay`},
+		{plan("clock skews nowhere by 1s for 1s"), `7:13: unknown node "nowhere"`},
+		{plan("stripe tells-at-close A-1"), `7:1: unknown channel "stripe"; there are wechat, alipay`},
+		{plan("stripe delays-bill 2026-03-02 by 2h"), `7:1: unknown channel "stripe"`},
+		{plan("wechat tells-at-close Z-1"), `7:23: unknown order "Z"`},
+		{plan("wechat tells-at-close A"), `7:23: a trade is ORDER-ATTEMPT, for example A-1, not "A"`},
+		{plan("wechat numbers A-1 as Z-1"), `7:23: unknown order "Z"`},
+		{plan("operator edits shop/payment_records/Z cents 1 from 0s"), `7:16: unknown order "Z"`},
+		{plan("operator edits shop/payment_orders/A cents 1 from 0s"), `7:16: unknown table "shop/payment_orders"; there are shop/orders, shop/payment_records, shop/refunds`},
+		{plan("operator deletes shop/order_status_log/A from 0s"), `7:18: unknown table "shop/order_status_log"; there are shop/orders, shop/payment_records, shop/refunds, stock/stock_journal`},
+		{plan("operator edits stock/stock_journal/A cents 1 from 0s"), `7:16: unknown table "stock/stock_journal"`},
 	} {
 		_, err := ParseIncident("bad.txtar", one.text)
 		assert.ErrorContains(t, err, "bad.txtar:"+one.err, one.text)
 		_, formatErr := FormatIncident("bad.txtar", one.text)
 		assert.Equal(t, err, formatErr)
 	}
+}
+
+// What only a run tells is not refused: tasks, operations, and keys that may be something
+// else than orders.
+func TestParseFaultsLeavesTheRestToTheRun(t *testing.T) {
+	x := shortOne(t, "")
+	plan, err := x.ParseFaults(`
+network  drops  whatever(T-Z-1-1)#1
+network  drops  "expired close(S1)#1"
+shop-1   stalls  nobody(A-r1)#1/nothing:after  for 1s
+broker   loses  close(A)#1
+network  clogs  shop-1>broker  by 1s  from 0s  for 1s
+wechat   invents-row  Z-1  cents 100
+operator  deletes  stock/stock_journal/A  from 0s
+operator  edits  shop/orders/A  cents 5  from 0s
+`, nil)
+	require.NoError(t, err)
+	assert.Len(t, plan, 8)
+	_, err = x.ParseFaults("broker loses close(A)#1", plan)
+	assert.EqualError(t, err, "1:1: this fault stands here a second time")
 }

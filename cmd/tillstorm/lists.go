@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,7 @@ import (
 )
 
 func newInvariants() *cobra.Command {
-	return list("invariants", "List the properties that every run must keep", func(add func(name, text string)) {
+	return list("invariants", "List the properties that every run must keep", func(add func(columns ...string)) {
 		for _, p := range checker.Properties() {
 			add(p.Name, p.Sentence)
 		}
@@ -20,28 +21,28 @@ func newInvariants() *cobra.Command {
 }
 
 func newFaults() *cobra.Command {
-	return list("faults", "List what can go wrong in a run", func(add func(name, text string)) {
+	return list("faults", "List what can go wrong in a run", func(add func(columns ...string)) {
 		for _, k := range faults.Kinds() {
-			add(string(k), k.Describe())
+			add(string(k), k.Form(), k.Describe())
 		}
 	})
 }
 
 func newVerbs() *cobra.Command {
-	return list("verbs", "List what a line of an incident's timeline may say, after its time", func(add func(name, text string)) {
+	return list("verbs", "List what a line of an incident's timeline may say, after its time", func(add func(columns ...string)) {
 		for _, v := range scenarios.VerbLines() {
 			add(v.Form, v.Does)
 		}
 	})
 }
 
-// list makes a command that prints names and texts in two columns.
-func list(use, short string, fill func(add func(name, text string))) *cobra.Command {
+// list makes a command that prints lines in columns.
+func list(use, short string, fill func(add func(columns ...string))) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fill(func(name, text string) { fmt.Fprintf(w, "%s\t%s\n", name, text) })
+			fill(func(columns ...string) { fmt.Fprintln(w, strings.Join(columns, "\t")) })
 			return w.Flush()
 		},
 	}

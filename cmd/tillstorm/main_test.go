@@ -147,10 +147,22 @@ func TestVerdictsHaveTheContractsExitCodes(t *testing.T) {
 	}
 }
 
+// Who gives several faults is told which one is wrong.
+func TestFaultErrorsShowTheLine(t *testing.T) {
+	for line, why := range map[string]string{
+		"network dorps callback(A)#1":     `1:9: unknown verb "dorps"`,
+		"clock skews shop-7 by 1s for 1s": `1:13: unknown node "shop-7"`,
+		"network drops callback(A)#1":     "1:1: this fault stands here a second time",
+	} {
+		_, _, err := command(t, "replay", payFile, "--fault", "network drops callback(A)#1", "--fault", line)
+		assert.ErrorContains(t, err, `--fault "`+line+`": `+why)
+	}
+}
+
 func TestLists(t *testing.T) {
 	stdout, _, err := command(t, "faults")
 	require.NoError(t, err)
-	assert.Regexp(t, `duplicate +a request arrives once more\n`, stdout)
+	assert.Regexp(t, `duplicate +network duplicates MESSAGE after DURATION +a request arrives once more\n`, stdout)
 	stdout, _, err = command(t, "verbs")
 	require.NoError(t, err)
 	assert.Contains(t, stdout, "buyer pays ORDER [CHANNEL] [attempt N]")

@@ -5,12 +5,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tillstorm/tillstorm/checker"
-	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/scenarios"
 	"github.com/tillstorm/tillstorm/sim"
 )
@@ -85,9 +85,9 @@ func fileCase(file string, added []string) (scenarios.Case, error) {
 	}
 	c := incident.Case()
 	for _, line := range added {
-		plan, err := faults.ParsePlan(line)
+		plan, err := incident.ParseFaults(line, slices.Concat(incident.Faults, c.Added))
 		if err != nil {
-			return c, fmt.Errorf("--fault:%w", err)
+			return c, fmt.Errorf("--fault %q: %w", line, err)
 		}
 		c.Added = append(c.Added, plan...)
 	}

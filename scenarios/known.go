@@ -1,0 +1,111 @@
+package scenarios
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tillstorm/tillstorm/faults"
+)
+
+// ParseFaults reads a plan for the incident, on top of another. It refuses the names that
+// are in no world of this incident; of tasks, operations and kinds of messages only a run
+// tells. An error is "line:column: message".
+func (x *Incident) ParseFaults(text string, onTopOf faults.Plan) (faults.Plan, error) {
+	return faults.ParseKnown(text, onTopOf, x.known().mistake)
+}
+
+// known are the names in an incident's world.
+type known struct {
+	x        *Incident
+	channels []string
+}
+
+func (x *Incident) known() *known {
+	c := x.Case()
+	return &known{x, c.Workload.channels()}
+}
+
+func (k *known) nodes() []string {
+	return append([]string{"shop-1", "shop-2", "stock", "staff", "buyer", "stranger"}, k.channels...)
+}
+
+// mistake says what is wrong with a name in a line of faults, "" if nothing is.
+func (k *known) mistake(kind faults.Kind, n faults.Name) string {
+	switch n.Of {
+	case faults.OfNode:
+		return unknownName("node", n.Text, k.nodes())
+	case faults.OfWayEnd:
+		return unknownName("node", n.Text, append(k.nodes(), "broker", "leases"))
+	case faults.OfDatabase:
+		return unknownName("database", n.Text, append([]string{"shop", "stock"}, k.channels...))
+	case faults.OfChannel:
+		return unknownName("channel", n.Text, k.channels)
+	case faults.OfTrade:
+		if kind != faults.BillExtra { // a charge that never was may be of an order that never was
+			return k.tradeMistake(n.Text)
+		}
+	case faults.OfRow:
+		return k.rowMistake(kind, n.Text)
+	case faults.OfKey:
+		return k.keyMistake(n.Text)
+	}
+	return ""
+}
+
+// unknownName says that a name is none of those that there are.
+func unknownName(what, name string, known []string) string {
+	if slices.Contains(known, name) {
+		return ""
+	}
+	near := faults.Suggest(name, known)
+	if near == "" {
+		near = "; there are " + strings.Join(known, ", ")
+	}
+	return fmt.Sprintf("unknown %s %q%s", what, name, near)
+}
+
+func (k *known) orderMistake(number string) string {
+	if k.x.order(number) != nil {
+		return ""
+	}
+	return fmt.Sprintf("unknown order %q; the setup has no line 'order %s ...'", number, number)
+}
+
+var tradePattern = regexp.MustCompile(`^(.+)-[1-9][0-9]*$`)
+
+func (k *known) tradeMistake(trade string) string {
+	parts := tradePattern.FindStringSubmatch(trade)
+	if parts == nil {
+		return fmt.Sprintf("a trade is ORDER-ATTEMPT, for example A-1, not %q", trade)
+	}
+	return k.orderMistake(parts[1])
+}
+
+// Rows that a person may change are those that reconciliation compares with others.
+var (
+	rowsWithAmount = []string{"shop/orders", "shop/payment_records", "shop/refunds"}
+	rowsToDelete   = append(slices.Clone(rowsWithAmount), "stock/stock_journal")
+)
+
+func (k *known) rowMistake(kind faults.Kind, row string) string {
+	i := strings.LastIndex(row, "/")
+	tables := rowsToDelete
+	if kind == faults.RowEdited {
+		tables = rowsWithAmount
+	}
+	if mistake := unknownName("table", row[:i], tables); mistake != "" {
+		return mistake
+	}
+	return k.orderMistake(row[i+1:])
+}
+
+// keyMistake refuses what can only be an order. A key may also be a trade, a refund or a
+// SKU, of which only the run tells which there are.
+func (k *known) keyMistake(key string) string {
+	if !orderPattern.MatchString(key) || skuPattern.MatchString(key) {
+		return ""
+	}
+	return k.orderMistake(key)
+}
