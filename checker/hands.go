@@ -34,12 +34,23 @@ func (e *Evidence) noteHand(r *sim.Record) {
 	}
 }
 
+// touched says whether a name is that of an order which a hand has touched, or of
+// something of it, such as the attempt A-1.
+func (e *Evidence) touched(name string) bool {
+	for order := range e.hands { // order-free: whether there is one
+		if rest, ok := strings.CutPrefix(name, order); ok && (rest == "" || rest[0] == '-') {
+			return true
+		}
+	}
+	return false
+}
+
 // missHands looks for what was said of the rows that were changed by hand, where they
 // still differ.
 func (e *Evidence) missHands() {
 	for _, order := range slices.Sorted(maps.Keys(e.hands)) {
 		hand := e.hands[order]
-		if e.isBack(hand.before) || e.isReported(hand) {
+		if e.isBack(hand.before) || e.isAgreed(hand.before) || e.isReported(hand) {
 			continue
 		}
 		e.fail(Failure{Order: order, Stake: amountOf(hand.before), Roles: "hand in " + hand.before.Table, Message: fmt.Sprintf(
@@ -59,14 +70,33 @@ func (e *Evidence) isBack(before *sim.Change) bool {
 	})
 }
 
+// isAgreed says whether nothing contradicts an order that was changed: no money was taken
+// for it, or just what it is for now.
+func (e *Evidence) isAgreed(before *sim.Change) bool {
+	if before.Table != "orders" {
+		return false
+	}
+	now := e.orders[before.Text("order_no")]
+	return !slices.ContainsFunc(e.ledgerRows("charges"), func(charge *sim.Change) bool {
+		return charge.Text("order_no") == before.Text("order_no") && (now == nil || amountOf(now) != amountOf(charge))
+	})
+}
+
 // isReported says whether there is an alert from then on about what the row names: the
-// order, or CHANNEL/NUMBER of its charge or refund.
+// order, or CHANNEL/NUMBER of a charge or a refund of it.
 func (e *Evidence) isReported(hand byHand) bool {
+	about := map[string]bool{}
+	for _, column := range names {
+		about[hand.before.Text(column)] = true
+	}
+	for _, charge := range e.ledgerRows("charges") {
+		if charge.Text("order_no") == hand.before.Text("order_no") {
+			about[charge.Text("channel_txn")] = true
+		}
+	}
 	return slices.ContainsFunc(e.table("alerts"), func(a *sim.Change) bool {
 		subject := a.Text("subject")
 		subject = subject[strings.LastIndexByte(subject, '/')+1:]
-		return a.Int("raised_ms") >= hand.atMs && slices.ContainsFunc(names, func(column string) bool {
-			return subject != "" && hand.before.Text(column) == subject
-		})
+		return subject != "" && about[subject] && a.Int("raised_ms") >= hand.atMs
 	})
 }

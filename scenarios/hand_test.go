@@ -17,7 +17,7 @@ func TestHandsAreReported(t *testing.T) {
 	incident, err := ParseIncident("refund.txtar", string(text))
 	require.NoError(t, err)
 	for _, line := range []string{
-		"operator edits shop/orders/A cents 1 from 10m", "operator deletes shop/payment_records/A from 10m", "operator deletes shop/refunds/A from 10m",
+		"operator edits shop/orders/A cents 5 from 0s", "operator edits shop/orders/A cents 1 from 10m", "operator deletes shop/payment_records/A from 10m", "operator deletes shop/refunds/A from 10m",
 	} {
 		c := incident.Case()
 		c.Added, err = faults.ParsePlan(line)
