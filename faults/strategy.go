@@ -29,9 +29,9 @@ func Strategies() []Strategy {
 			},
 		},
 		{
-			Name: "latency", Sentence: "every third operation on behalf of an order takes a little longer",
+			Name: "latency", Sentence: "every third operation on behalf of an order takes longer, by up to three seconds",
 			stalls: func(uint64) Odds {
-				return Odds{Kind: Stall, Rate: Rate{1, 3}, For: Range{10 * time.Microsecond, 50 * ms}}
+				return Odds{Kind: Stall, Rate: Rate{1, 3}, For: Range{10 * time.Microsecond, 3 * second}}
 			},
 			at: func(s *sim.Step) bool { return s.Phase == sim.Before && strings.Contains(s.Task, "(") },
 		},
