@@ -611,7 +611,7 @@ func TestStrategiesStrikeOnlyWhereTheySay(t *testing.T) {
 		most  time.Duration
 	}{
 		"random":  {func(*sim.Step) bool { return true }, []Rate{{1, 100}, {1, 40}, {1, 15}}, 100 * time.Microsecond, 20 * second},
-		"latency": {func(s *sim.Step) bool { return s.Phase == sim.Before && s.Task != "boot#1" }, []Rate{{1, 3}}, 10 * time.Microsecond, 50 * ms},
+		"latency": {func(s *sim.Step) bool { return s.Phase == sim.Before && s.Task != "boot#1" }, []Rate{{1, 3}}, 10 * time.Microsecond, 3 * second},
 		"conflict": {func(s *sim.Step) bool {
 			op, _, _ := strings.Cut(s.Operation(), "#")
 			alone := op == "InsertPayment" && s.N%2 == 0 // outside a transaction
