@@ -35,7 +35,7 @@ const huntRanges = 5
 // blatant is a defect that the search must catch within blatantSeeds: if it doesn't, the
 // search is broken, and what it does not catch means nothing.
 const (
-	blatant      = "swallow-error-200"
+	blatant      = "ack-before-commit"
 	blatantSeeds = 5
 )
 
