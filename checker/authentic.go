@@ -47,7 +47,7 @@ func (e *Evidence) doubtOf(m *sim.Message) doubt {
 	n := d.notice
 	row := e.attempts[n.OutTradeNo]
 	if m.Kind == "refund-callback" {
-		row = e.refunds[n.RefundNo]
+		row = e.accounts.intents[n.RefundNo]
 	}
 	switch {
 	case m.From != n.Channel:

@@ -81,10 +81,8 @@ func observeBooksMatchChannel(e *Evidence, r *sim.Record) {
 		return
 	}
 	name, said := row.Text("channel")+" "+row.Text("refund_no"), "nothing of it"
-	for _, refund := range e.ledgerRows("refunds") {
-		if refund.Database+" "+refund.Text("refund_no") == name {
-			said = refund.Text("state")
-		}
+	if refund := e.accounts.executed[row.Text("refund_no")]; refund != nil && refund.Database == row.Text("channel") {
+		said = refund.Text("state")
 	}
 	if said != "SUCCESS" {
 		e.differ(row.Text("order_no"), amountOf(row), "refund that is not done yet by "+sim.Role(r.Task), fmt.Sprintf(

@@ -27,7 +27,6 @@ type Evidence struct {
 
 	records   map[string]*sim.Change // rows of payment_records, by channel and transaction
 	attempts  map[string]*sim.Change // rows of payment_orders, by out-trade number
-	refunds   map[string]*sim.Change // our rows of refunds, by number
 	booked    map[string]int         // how many rows a transaction has
 	applied   map[string]int         // how many records have paid an order
 	logged    map[string]string      // the last status in an order's log
@@ -69,7 +68,7 @@ func New(trace *sim.Trace) *Evidence {
 		trace: trace, rules: Properties(), seen: map[string]bool{},
 		tables: map[string]map[rowKey]*sim.Change{}, pending: map[rowKey]bool{}, orders: map[string]*sim.Change{},
 		requests: map[string]*sim.Message{}, budget: stepBudget,
-		records: map[string]*sim.Change{}, attempts: map[string]*sim.Change{}, refunds: map[string]*sim.Change{},
+		records: map[string]*sim.Change{}, attempts: map[string]*sim.Change{},
 		booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
 		accounts: newAccounts(), effects: newEffectCounts(), sums: newRefundSums(), shelves: map[string]*shelf{},
 		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(),
@@ -131,10 +130,6 @@ func (e *Evidence) apply(c *sim.Change) {
 		index(e.records, e.old, c, txnOf)
 	case "payment_orders":
 		index(e.attempts, e.old, c, func(row *sim.Change) string { return row.Text("out_trade_no") })
-	case "refunds":
-		if c.Database == shopDB {
-			index(e.refunds, e.old, c, func(row *sim.Change) string { return row.Text("refund_no") })
-		}
 	}
 }
 

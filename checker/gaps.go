@@ -119,7 +119,7 @@ func (b *books) ownOf(row *sim.Change) *sim.Change {
 	if row.Text("kind") == "charge" {
 		return b.records[row.Database+" "+row.Text("channel_txn")]
 	}
-	if own := b.refunds[row.Text("refund_no")]; own != nil && own.Text("channel") == row.Database {
+	if own := b.accounts.intents[row.Text("refund_no")]; own != nil && own.Text("channel") == row.Database {
 		return own
 	}
 	return nil

@@ -142,7 +142,7 @@ func (e *Evidence) subjectOf(row *sim.Change) string {
 		return order
 	}
 	key := row.Text("message_key")
-	if about := cmp.Or(e.attempts[key], e.refunds[key]); about != nil {
+	if about := cmp.Or(e.attempts[key], e.accounts.intents[key]); about != nil {
 		return about.Text("order_no")
 	}
 	return strings.TrimSpace(cmp.Or(key, row.Text("job"), row.Text("channel")+" "+row.Text("bill_day")))

@@ -178,7 +178,7 @@ func (e *Evidence) isBillMade(channel, date string) bool {
 // aboutOf returns the order that an alert's subject is about, the subject if it is none.
 func (e *Evidence) aboutOf(subject string) string {
 	channel, number, _ := strings.Cut(subject, "/")
-	if about := cmp.Or(e.attempts[subject], e.records[channel+" "+number], e.refunds[number]); about != nil {
+	if about := cmp.Or(e.attempts[subject], e.records[channel+" "+number], e.accounts.intents[number]); about != nil {
 		return about.Text("order_no")
 	}
 	for _, row := range e.ledgerRows("bill_rows") {
