@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tillstorm/tillstorm/checker"
 	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/sim"
 )
@@ -83,4 +84,49 @@ func benchmarkAgainstBareSQL(b *testing.B, profile faults.Profile, arena *sim.Ar
 	b.ReportMetric(float64(whole)/float64(bare), "x/bare")
 	b.ReportMetric(float64(bare.Nanoseconds())/float64(b.N*benchSeeds), "bare-ns/seed")
 	b.ReportMetric(float64(whole.Nanoseconds())/float64(b.N*benchSeeds), "run-ns/seed")
+}
+
+// BenchmarkCheckers runs seeds as whole runs and, turn by turn, tells their records once
+// more to all the checkers alone, and to nobody. %/run is the checkers' share of a run:
+// all properties, linearizability, what they need to know, and the probes.
+func BenchmarkCheckers(b *testing.B) {
+	profile, err := faults.ProfileNamed("storm")
+	require.NoError(b, err)
+	arena := sim.MemDB.NewArena()
+	defer arena.Close()
+	var whole, judged, told time.Duration
+	records := 0
+	for b.Loop() {
+		for seed := range uint64(benchSeeds) {
+			c := Draw(seed, profile)
+			began := time.Now()
+			r, err := Run(c, arena)
+			require.NoError(b, err)
+			whole += time.Since(began)
+			records += len(r.Trace.Records)
+
+			began = time.Now()
+			retell(r.Trace, func(*sim.Trace) {})
+			told += time.Since(began)
+
+			began = time.Now()
+			var e *checker.Evidence
+			retell(r.Trace, func(t *sim.Trace) { e = judgeOf(t, c.Policy, c.firstStock()) })
+			failures, unknown := e.Finish()
+			judged += time.Since(began)
+			require.False(b, unknown)
+			require.Empty(b, failures)
+		}
+	}
+	b.ReportMetric(100*float64(judged-told)/float64(whole), "%/run")
+	b.ReportMetric(float64((judged-told).Nanoseconds())/float64(records), "ns/record")
+}
+
+// retell tells the records of a trace to whoever watches its copy.
+func retell(t *sim.Trace, watch func(*sim.Trace)) {
+	again := &sim.Trace{Start: t.Start, Records: make([]sim.Record, 0, len(t.Records))}
+	watch(again)
+	for _, r := range t.Records {
+		again.Append(r)
+	}
 }

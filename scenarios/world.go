@@ -74,11 +74,9 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	w.channels = c.Workload.channels()
 	w.maxSteps = cmp.Or(c.maxSteps, stepsFor(len(c.Workload.Orders)))
 	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
-	w.evidence = checker.New(w.Trace())
-	if c.Policy.LateSuccess == system.LateReinstate {
-		w.evidence.AllowReinstatement()
-	}
-	if err := w.openDatabases(c.Stock); err != nil {
+	stock := c.firstStock()
+	w.evidence = judgeOf(w.Trace(), c.Policy, stock)
+	if err := w.openDatabases(stock); err != nil {
 		w.Close()
 		return nil, err
 	}
@@ -95,6 +93,25 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	return w, nil
 }
 
+// firstStock is what the stock service begins with, by SKU.
+func (c *Case) firstStock() map[string]int64 {
+	first := maps.Clone(usualStock) // except where the case has its own
+	maps.Copy(first, c.Stock)
+	return first
+}
+
+// judgeOf returns a checker of the trace of a world with that policy and first stock.
+func judgeOf(trace *sim.Trace, policy Policy, stock map[string]int64) *checker.Evidence {
+	e := checker.New(trace)
+	if policy.LateSuccess == system.LateReinstate {
+		e.AllowReinstatement()
+	}
+	for sku, quantity := range stock { // order-free: each by itself
+		e.PutIn(sku, quantity)
+	}
+	return e
+}
+
 func (w *world) openDatabases(stock map[string]int64) error {
 	var errs []error
 	open := func(name string, schema sim.Schema) *sim.Database {
@@ -103,12 +120,7 @@ func (w *world) openDatabases(stock map[string]int64) error {
 		return d
 	}
 	w.orders = open("shop", sim.Schema{Name: "shop", Build: system.Migrate})
-	first := maps.Clone(usualStock) // except where the case has its own
-	maps.Copy(first, stock)
-	w.stock = open("stock", stockSchema(first))
-	for sku, quantity := range first { // order-free: each by itself
-		w.evidence.PutIn(sku, quantity)
-	}
+	w.stock = open("stock", stockSchema(stock))
 	w.ledgers = map[string]*sim.Database{}
 	for _, name := range w.channels {
 		w.ledgers[name] = open(name, sim.Schema{Name: "ledger", Build: channel.Migrate})
