@@ -26,7 +26,8 @@ func (r Rate) share() uint64 {
 // magnitude, since a race has a length that nobody knows.
 type Range struct{ Min, Max time.Duration }
 
-func (r Range) draw(bits64 uint64) time.Duration {
+// Draw returns the duration that random bits stand for.
+func (r Range) Draw(bits64 uint64) time.Duration {
 	least := max(r.Min, time.Microsecond) // zero has no order of magnitude
 	if r.Max <= least {
 		return r.Max

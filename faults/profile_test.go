@@ -100,7 +100,7 @@ func TestRangeStaysWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Int64Range(0, int64(100*time.Hour)).Draw(t, "min")
 		r := Range{time.Duration(low), time.Duration(rapid.Int64Range(low, int64(1000*time.Hour)).Draw(t, "max"))}
-		d := r.draw(rapid.Uint64().Draw(t, "bits"))
+		d := r.Draw(rapid.Uint64().Draw(t, "bits"))
 		require.GreaterOrEqual(t, d, r.Min)
 		require.LessOrEqual(t, d, r.Max)
 	})
@@ -113,7 +113,7 @@ func TestRangeIsEvenOverMagnitudes(t *testing.T) {
 	var octave [11]int
 	distinct := map[time.Duration]bool{}
 	for i := range uint64(draws) {
-		d := r.draw(sim.Draw(1, "range", i))
+		d := r.Draw(sim.Draw(1, "range", i))
 		distinct[d] = true
 		for o := range octave {
 			if d >= r.Min<<o && (d < r.Min<<(o+1) || o == 10) {
@@ -126,7 +126,7 @@ func TestRangeIsEvenOverMagnitudes(t *testing.T) {
 	}
 	assert.Greater(t, len(distinct), draws/2)
 	zero := Range{0, time.Second}
-	assert.NotEqual(t, zero.draw(1), zero.draw(2))
-	assert.Zero(t, Range{}.draw(12345))
-	assert.Equal(t, time.Second, Range{time.Second, time.Second}.draw(99))
+	assert.NotEqual(t, zero.Draw(1), zero.Draw(2))
+	assert.Zero(t, Range{}.Draw(12345))
+	assert.Equal(t, time.Second, Range{time.Second, time.Second}.Draw(99))
 }

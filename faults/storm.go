@@ -79,6 +79,17 @@ const (
 	quietFactor  = 2
 )
 
+// slowSites is how many places there are for each that is slow.
+const slowSites = 5
+
+// A quarter of the trades has nearly all the troubles of a run: what goes wrong needs two
+// of them more often than not, such as a query that lags and a notice that never comes.
+const (
+	troubledTrades = 4
+	troubledFactor = 21 // in sixths, so that all trades together have as many as ever
+	calmFactor     = 1
+)
+
 // NewStorm returns the storm of a seed. It ends at true time until.
 func NewStorm(seed uint64, profile Profile, targets Targets, until time.Duration) *Storm {
 	s := &Storm{seed: seed, until: until, nodes: targets.Nodes}
@@ -115,7 +126,11 @@ func (s *Storm) drawLasting(c *chance, t *Targets) Plan {
 	var plan Plan
 	for _, target := range t.of(c.spec) {
 		name := sim.HashName(target)
-		if !c.Rate.hit(sim.Draw(s.seed, string(c.Kind), name)) {
+		rate := c.Rate
+		if c.spec.anchor == atTrade {
+			rate = s.troubles(rate, name)
+		}
+		if !rate.hit(sim.Draw(s.seed, string(c.Kind), name)) {
 			continue
 		}
 		p := s.fill(c, target, name)
@@ -128,6 +143,15 @@ func (s *Storm) drawLasting(c *chance, t *Targets) Plan {
 		plan = append(plan, p)
 	}
 	return plan
+}
+
+// troubles returns how often a kind strikes this trade.
+func (s *Storm) troubles(usual Rate, trade uint64) Rate {
+	factor := uint64(calmFactor)
+	if sim.Draw(s.seed, "troubled", trade)%troubledTrades == 0 {
+		factor = troubledFactor
+	}
+	return Rate{usual.N * factor, usual.Of * 6}
 }
 
 // hasNumber says whether another trade of the same channel is to have the number: no
@@ -159,9 +183,9 @@ func (s *Storm) fill(c *chance, at string, name uint64) Perturbation {
 	for _, one := range c.spec.params {
 		switch one.field {
 		case fieldFor:
-			p.For = c.For.draw(draw(fieldFor))
+			p.For = c.For.Draw(draw(fieldFor))
 		case fieldBy:
-			p.By = c.By.draw(draw(fieldBy))
+			p.By = c.By.Draw(draw(fieldBy))
 			if one.least < 0 && draw("sign")%2 == 0 {
 				p.By = -p.By
 			}
@@ -214,12 +238,13 @@ func (s *Storm) drawn(step *sim.Step) (Perturbation, bool) {
 	if draw >= s.most {
 		return Perturbation{}, false
 	}
-	factor, sum := s.siteFactor(step), uint64(0)
+	site, sum := siteOf(step), uint64(0)
+	factor := s.siteFactor(site)
 	for i := range s.steps {
 		c := &s.steps[i]
 		switch {
 		case c.Kind == Stall:
-			if s.strategy.at == nil || s.strategy.at(step) {
+			if c = s.stallAt(c, step, site); c != nil {
 				sum += c.share
 			}
 		case c.spec.suits(step) && slices.Contains(s.nodes, step.Node):
@@ -232,10 +257,30 @@ func (s *Storm) drawn(step *sim.Step) (Perturbation, bool) {
 	return Perturbation{}, false
 }
 
-// siteFactor says, in quarters, how much more often than usual the step's place in the
-// code is struck in this run.
-func (s *Storm) siteFactor(step *sim.Step) uint64 {
-	site := sim.HashName(sim.Role(step.Task) + "/" + step.Op + step.Phase.String())
+// stallAt returns the chance of a stall at a step, nil if the strategy has none there.
+func (s *Storm) stallAt(c *chance, step *sim.Step, site uint64) *chance {
+	switch {
+	case s.strategy.at != nil && !s.strategy.at(step):
+		return nil
+	case !s.strategy.slowPlaces:
+		return c
+	case sim.Draw(s.seed, "slow", site)%slowSites != 0:
+		return nil
+	}
+	slow := *c
+	by := c.For.Draw(sim.Draw(s.seed, "slow by", site))
+	slow.For = Range{by / 2, by}
+	return &slow
+}
+
+// siteOf names a step's place in the code.
+func siteOf(step *sim.Step) uint64 {
+	return sim.HashName(sim.Role(step.Task) + "/" + step.Op + step.Phase.String())
+}
+
+// siteFactor says, in quarters, how much more often than usual a place in the code is
+// struck in this run.
+func (s *Storm) siteFactor(site uint64) uint64 {
 	if sim.Draw(s.seed, "site", site)%activeSites == 0 {
 		return activeFactor
 	}

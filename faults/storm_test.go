@@ -415,7 +415,7 @@ func TestStormHasActiveSites(t *testing.T) {
 		factor := map[string]uint64{}
 		for i := range steps {
 			name := site(&steps[i])
-			f := s.siteFactor(&steps[i])
+			f := s.siteFactor(siteOf(&steps[i]))
 			if factor[name] != 0 {
 				require.Equal(t, factor[name], f, "a place is active or not, all through a run")
 			}

@@ -34,7 +34,7 @@ func startBuyers(p *sim.Process, w Workload, start time.Time) {
 
 const (
 	patience = 5 * time.Second // of a buyer with one request
-	tries    = 4
+	tries    = 6
 )
 
 // buyer performs one operation, the number-th of its verb about its order.
@@ -115,7 +115,13 @@ func (r reply) definite() bool {
 	if json.Unmarshal(r.body, &trade) == nil && trade.State == "PAYERROR" {
 		return false // the bank said no; perhaps it does not the next time
 	}
-	return r.status != 0 && r.status < 500 && r.status != http.StatusAccepted && r.status != http.StatusConflict
+	switch r.status {
+	case http.StatusAccepted, http.StatusConflict:
+		return false
+	case http.StatusNotFound: // the channel may hear of the trade, or the shop of the order, a moment later
+		return false
+	}
+	return r.status != 0 && r.status < 500
 }
 
 func (b buyer) request(ctx context.Context, method, url string, body []byte, key string) reply {

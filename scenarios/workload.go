@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/sim"
 )
 
@@ -100,16 +101,20 @@ func (w *Workload) end() time.Duration {
 func drawWorkload(seed uint64, orders int) Workload {
 	w := Workload{Orders: map[string]*Order{}}
 	channels := drawChannels(seed)
-	rush := within(sim.Rand(seed, "rush", ""), 0, opening)
+	rush := drawRush(sim.Rand(seed, "rush", ""))
 	for i := range orders {
 		name := orderName(i)
 		r := sim.Rand(seed, "workload", name)
 		order := &Order{Cents: 100 + r.Int64N(99_900), Channel: channels[r.IntN(len(channels))]}
 		if r.IntN(3) > 0 {
-			order.SKU, order.Quantity = fmt.Sprint("S", 1+r.IntN(3)), 1
+			order.SKU, order.Quantity = drawSKU(r), 1
+		}
+		created := within(r, 0, opening)
+		if r.IntN(3) == 0 {
+			created, order.SKU, order.Quantity = rush.at+soon(r, 10*time.Millisecond), rush.sku, 1
 		}
 		w.Orders[name] = order
-		w.drawOrder(seed, name, order, other(channels, order.Channel), drawCreation(rush, r), r)
+		w.drawOrder(seed, name, order, other(channels, order.Channel), created, r)
 	}
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(a.At, b.At) })
 	return w
@@ -124,43 +129,31 @@ func drawChannels(seed uint64) []string {
 // opening is how long new orders come in.
 const opening = 2 * time.Minute
 
-// drawCreation draws when an order is made: at any time, or in the rush, when several
-// want the last units at once.
-func drawCreation(rush time.Duration, r *rand.Rand) time.Duration {
-	created := within(r, 0, opening)
-	if r.IntN(3) == 0 {
-		created = rush + within(r, 0, 10*time.Millisecond)
-	}
-	return created
+// rush is when several want the last units of one SKU at once.
+type rush struct {
+	at  time.Duration
+	sku string
 }
+
+func drawRush(r *rand.Rand) rush { return rush{within(r, 0, opening), drawSKU(r)} }
+
+func drawSKU(r *rand.Rand) string { return fmt.Sprint("S", 1+r.IntN(len(usualStock))) }
 
 // drawOrder draws what happens to an order; second is the channel of a second attempt.
 func (w *Workload) drawOrder(seed uint64, name string, order *Order, second string, created time.Duration, r *rand.Rand) {
 	w.add(Operation{At: created, Verb: Creates, Order: name})
 	if r.IntN(3) == 0 { // a second click, or a client that did not wait for the answer
-		w.add(Operation{At: created + within(r, 0, 3*time.Second), Verb: Creates, Order: name})
+		w.add(Operation{At: created + soon(r, 3*time.Second), Verb: Creates, Order: name})
 	}
 	paid := w.drawPayment(name, order, second, created, r)
 	if r.IntN(5) == 0 {
-		w.add(Operation{At: paid + within(r, -time.Second, 1500*time.Millisecond), Verb: Cancels, Order: name})
+		w.add(Operation{At: paid + around(r, 2*time.Second), Verb: Cancels, Order: name})
 	}
-	asked := paid
-	for i := range w.refunds(r) {
-		cents := order.Cents
-		if r.IntN(3) > 0 { // a part, beside which another may fit
-			cents = 1 + r.Int64N(order.Cents/2)
-		}
-		if i > 0 && r.IntN(2) == 0 { // beside the one before, when both see the same money left
-			asked += within(r, 0, 3*time.Millisecond)
-		} else {
-			asked = paid + within(r, 0, 4*time.Minute)
-		}
-		w.add(Operation{At: asked, Verb: Refunds, Order: name, Cents: cents})
-	}
+	w.drawRefunds(name, order, paid, r)
 	for range 1 + r.IntN(2) {
-		w.add(Operation{At: paid + within(r, -time.Second, 10*time.Second), Verb: Reads, Order: name})
+		w.add(Operation{At: paid + around(r, 10*time.Second), Verb: Reads, Order: name})
 	}
-	w.add(Operation{At: created + payWindow + within(r, 0, time.Minute), Verb: Reads, Order: name})
+	w.add(Operation{At: created + payWindow + soon(r, time.Minute), Verb: Reads, Order: name})
 	w.drawCareless(name, order, created, paid, sim.Rand(seed, "careless", name))
 	w.drawForgeries(name, created, sim.Rand(seed, "forgeries", name))
 }
@@ -170,41 +163,72 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 func (w *Workload) drawPayment(name string, order *Order, otherChannel string, created time.Duration, r *rand.Rand) time.Duration {
 	paid := created + within(r, 200*time.Millisecond, time.Minute)
 	pay := Operation{Verb: Pays, Order: name, Channel: order.Channel, Attempt: 1}
-	switch r.IntN(6) {
+	switch r.IntN(12) {
 	case 0: // never pays
 		return created + payWindow
-	case 1: // races the closing
-		paid = created + payWindow + within(r, -800*time.Millisecond, 200*time.Millisecond)
-	case 2:
-		paid = created + payWindow + within(r, -3*time.Second, 15*time.Second)
-	case 3:
+	case 1, 2: // races the closing
+		paid = created + payWindow + around(r, time.Second)
+	case 3, 4:
+		paid = created + payWindow + around(r, 15*time.Second)
+	case 5, 6:
 		paid = created + within(r, 0, payWindow+time.Minute)
 	}
 	pay.At = paid
 	w.add(pay)
 	if r.IntN(5) == 0 {
-		pay.At += within(r, 0, time.Second)
+		pay.At += soon(r, time.Second)
 		w.add(pay)
 	}
-	if r.IntN(4) == 0 {
-		second := Operation{At: paid + within(r, -10*time.Second, 10*time.Second), Verb: Attempts, Order: name, Channel: otherChannel}
-		w.add(second)
-		second.At, second.Verb, second.Attempt = second.At+within(r, 0, 5*time.Second), Pays, 2
-		w.add(second)
+	if r.IntN(3) == 0 { // on a second channel, mostly opened while the first payment is still to come
+		opened := created + within(r, 0, max(1, paid-created))
+		if r.IntN(4) == 0 {
+			opened = paid + around(r, 10*time.Second)
+		}
+		w.add(Operation{At: opened, Verb: Attempts, Order: name, Channel: otherChannel})
+		w.add(Operation{At: paid + around(r, 5*time.Second), Verb: Pays, Order: name, Channel: otherChannel, Attempt: 2})
 	}
 	return paid
 }
 
-// refunds draws how many refunds are asked for.
-func (w *Workload) refunds(r *rand.Rand) int { return max(0, r.IntN(7)-3) }
+// drawRefunds draws up to three refunds, of parts beside which others may fit or not.
+func (w *Workload) drawRefunds(name string, order *Order, paid time.Duration, r *rand.Rand) {
+	asked := paid
+	for i := range max(0, r.IntN(6)-2) {
+		cents := order.Cents
+		if r.IntN(3) > 0 {
+			cents = 1 + r.Int64N(order.Cents)
+		}
+		if i > 0 && r.IntN(3) > 0 { // beside the one before, when both see the same money left
+			asked += soon(r, 10*time.Millisecond)
+		} else {
+			asked = paid + within(r, 0, 4*time.Minute)
+		}
+		w.add(Operation{At: asked, Verb: Refunds, Order: name, Cents: cents})
+	}
+}
 
 func (w *Workload) add(op Operation) {
 	op.At = max(op.At, 0)
 	w.Operations = append(w.Operations, op)
 }
 
+// within draws a duration, evenly.
 func within(r *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from))).Round(time.Microsecond)
+}
+
+// soon draws a duration of up to longest, evenly over its orders of magnitude: what two
+// operations must not come between may take a microsecond or a minute.
+func soon(r *rand.Rand, longest time.Duration) time.Duration {
+	return faults.Range{Min: 10 * time.Microsecond, Max: longest}.Draw(r.Uint64())
+}
+
+// around draws a duration of up to most, likewise, or its opposite.
+func around(r *rand.Rand, most time.Duration) time.Duration {
+	if r.IntN(2) == 0 {
+		return -soon(r, most)
+	}
+	return soon(r, most)
 }
 
 // other returns the channel that comes after this one.
