@@ -21,6 +21,7 @@ type Script struct {
 	// ever, as long as the world's start is not known, and with it what runs are called.
 	aimed map[string]time.Duration
 	until time.Duration // when the last of databases ends
+	board *board        // nil without pins
 }
 
 // NewScript returns a script of the plan. What is not anchored to steps and messages
@@ -92,6 +93,9 @@ func (s *Script) Step(step sim.Step) (strike sim.Strike) {
 
 // suffer adds to a strike what the plan has for the step.
 func (s *Script) suffer(step *sim.Step, strike *sim.Strike) {
+	if s.board != nil {
+		strike.Stall += max(0, s.board.hold(step))
+	}
 	if l := s.loops[step.Node]; l != nil && l.dies() {
 		crash(strike, l.p)
 	}
@@ -131,6 +135,9 @@ func (s *Script) Armed(step sim.Step) bool {
 	if l := s.loops[step.Node]; l != nil && l.left > 0 {
 		return true
 	}
+	if s.board != nil && s.board.awaits(&step) {
+		return true
+	}
 	for i := range s.lasting {
 		if s.slows(&s.lasting[i], &step) {
 			return true
@@ -149,12 +156,18 @@ func (s *Script) Over(loop string, at time.Duration) bool {
 			return false
 		}
 	}
+	if s.board != nil && !s.board.over(loop, at) {
+		return false
+	}
 	aimed, ok := s.aimed[loop]
 	return (!ok || at > aimed) && at >= s.until
 }
 
 // Message implements sim.Faults.
 func (s *Script) Message(m *sim.Message) (passage sim.Passage) {
+	if s.board != nil {
+		s.board.passage(m, &passage)
+	}
 	for _, p := range s.planned[m.Hash()] {
 		if of := p.Kind.spec(); of.pass != nil && p.At == m.Name() && of.fitsMessage(m) {
 			of.pass(&passage, p)

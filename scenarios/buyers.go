@@ -47,7 +47,8 @@ type buyer struct {
 
 func (b buyer) perform(ctx context.Context) {
 	op := b.op
-	url := "http://shop/orders/" + op.Order
+	shop := "http://" + cmp.Or(op.On, "shop")
+	url := shop + "/orders/" + op.Order
 	switch op.Verb {
 	case Reads:
 		b.request(ctx, http.MethodGet, url, nil, "")
@@ -57,7 +58,7 @@ func (b buyer) perform(ctx context.Context) {
 		if order.SKU != "" {
 			body["sku"], body["quantity"] = order.SKU, order.Quantity
 		}
-		b.insist(ctx, "http://shop/orders", body)
+		b.insist(ctx, shop+"/orders", body)
 	case Attempts:
 		b.insist(ctx, url+"/pay", map[string]any{"channel": op.Channel})
 	case Pays:

@@ -45,6 +45,9 @@ func (c *cursor) take(what string) (word, error) {
 	return w, nil
 }
 
+// is says whether the next word is one of these.
+func (c *cursor) is(words ...string) bool { return !c.done() && slices.Contains(words, c.peek()) }
+
 // end refuses further words.
 func (c *cursor) end() error {
 	if !c.done() {
@@ -56,7 +59,7 @@ func (c *cursor) end() error {
 func (c *cursor) oneOf(what string, known []string) (string, error) {
 	w, err := c.take("a " + what)
 	if err == nil && !slices.Contains(known, w.text) {
-		err = w.errorf("unknown %s %q; there are %s", what, w.text, strings.Join(known, ", "))
+		err = w.errorf("%s", unknownName(what, w.text, known))
 	}
 	return w.text, err
 }
@@ -72,6 +75,21 @@ func (c *cursor) number(what string, most int64) (int64, error) {
 		return 0, w.errorf("%s must be a number from 1 to %d, not %q", what, most, w.text)
 	}
 	return n, nil
+}
+
+// difference reads "by -1.00 CNY", in cents.
+func (c *cursor) difference() (int64, error) {
+	if !c.skip("by") {
+		return 0, c.here().errorf("here by and an amount are missing, for example by -1.00 CNY")
+	}
+	w := c.here()
+	if text, less := strings.CutPrefix(w.text, "-"); less {
+		c.words = slices.Clone(c.words)
+		c.words[c.next].text = text
+		cents, err := c.amount()
+		return -cents, err
+	}
+	return c.amount()
 }
 
 var amountPattern = regexp.MustCompile(`^[0-9]{1,9}\.[0-9]{2}$`)

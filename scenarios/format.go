@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -46,11 +47,24 @@ func (x *Incident) setupLines() (lines []textLine) {
 			lines = append(lines, say("policy", one.name, value))
 		}
 	}
+	for _, s := range x.Shop {
+		lines = append(lines, say("shop", s.Name, s.Value))
+	}
+	for _, c := range x.Channels {
+		words := []string{"channel", c.Name}
+		for _, s := range c.Settings {
+			words = append(words, s.Name, s.Value)
+		}
+		lines = append(lines, say(words...))
+	}
 	for _, sku := range slices.Sorted(maps.Keys(x.Stock)) {
 		lines = append(lines, say("stock", sku, strconv.FormatInt(x.Stock[sku], 10)))
 	}
 	for _, o := range x.Orders {
 		lines = append(lines, say(x.orderWords(o)...))
+	}
+	for _, c := range x.Clocks {
+		lines = append(lines, say(c.words()...))
 	}
 	for _, m := range x.MustFail {
 		lines = append(lines, say("must-fail", m.Defect, m.Property))
@@ -71,21 +85,72 @@ func (x *Incident) orderWords(o NumberedOrder) []string {
 	}
 	created := slices.IndexFunc(x.Operations, func(op Operation) bool { return op.Verb == Creates && op.Order == o.Number })
 	if x.PayWindow != 0 && created >= 0 {
-		words = append(words, "expires", x.clockText(x.Operations[created].At+x.PayWindow))
+		words = append(words, "expires", x.clockText(arrives(x.Operations[created].At)+x.PayWindow))
 	}
 	return words
 }
 
+// timelineLines returns stimuli, hands and pins in the order of time.
 func (x *Incident) timelineLines() (lines []textLine) {
+	type timed struct {
+		at   time.Duration
+		line textLine
+	}
+	var all []timed
+	add := func(at time.Duration, words ...string) {
+		all = append(all, timed{at, say(append([]string{x.clockText(at)}, words...)...)})
+	}
 	for i, op := range x.Operations {
-		verb := timelineVerbs[slices.IndexFunc(timelineVerbs, func(v timelineVerb) bool { return v.verb == op.Verb })]
-		words := []string{x.clockText(op.At), verb.actor, string(verb.verb), op.Order}
-		if verb.write != nil {
-			words = append(words, verb.write(x, op, x.Operations[:i])...)
-		}
-		lines = append(lines, say(words...))
+		add(arrives(op.At), x.operationWords(op, x.Operations[:i])...)
+	}
+	for _, h := range x.Hands {
+		add(h.At, h.words()...)
+	}
+	for _, p := range x.Pins {
+		add(p.At, strings.Fields(p.String())...)
+	}
+	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
+	for _, one := range all {
+		lines = append(lines, one.line)
 	}
 	return lines
+}
+
+func (x *Incident) operationWords(op Operation, before []Operation) []string {
+	verb := timelineVerbs[slices.IndexFunc(timelineVerbs, func(v timelineVerb) bool { return v.verb == op.Verb })]
+	words := []string{verb.actor, string(verb.verb), op.Order}
+	if verb.write != nil {
+		words = append(words, verb.write(x, op, before)...)
+	}
+	if op.On != "" {
+		words = append(words, onWord, op.On)
+	}
+	return words
+}
+
+// words returns the hand as a line has it, after its time.
+func (h Hand) words() []string {
+	words := []string{operatorActor, handVerbs[0], h.What, h.Order}
+	if !h.Edits {
+		return words
+	}
+	words[1] = handVerbs[1]
+	amount := amountWords(max(h.Cents, -h.Cents))
+	if h.Cents < 0 {
+		amount[0] = "-" + amount[0]
+	}
+	return append(append(words, "by"), amount...)
+}
+
+// words returns the line of the setup.
+func (c ClockSetup) words() []string {
+	switch {
+	case c.Zone != "":
+		return []string{"zone", c.Node, c.Zone}
+	case c.Ahead < 0:
+		return []string{"clock", c.Node, "behind", (-c.Ahead).String()}
+	}
+	return []string{"clock", c.Node, "ahead", c.Ahead.String()}
 }
 
 func (x *Incident) faultLines() (lines []textLine) {

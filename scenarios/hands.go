@@ -221,12 +221,12 @@ func (w *world) database(name string) *sim.Database {
 
 // targets are what there is in the world of a workload for faults to strike.
 func (c *Case) targets() faults.Targets {
-	channels := c.Workload.channels()
+	channels, shops := c.channels(), c.shopNames()
 	t := faults.Targets{
-		Nodes:     append([]string{"shop-1", "shop-2", "stock"}, channels...),
+		Nodes:     slices.Concat(shops, []string{"stock"}, channels),
 		Databases: append([]string{"shop", "stock"}, channels...),
 	}
-	for _, shop := range []string{"shop-1", "shop-2"} {
+	for _, shop := range shops {
 		for _, other := range append([]string{"stock", "broker", "leases"}, channels...) {
 			t.Ways = append(t.Ways, [2]string{shop, other})
 		}

@@ -20,9 +20,14 @@ type Incident struct {
 	// nothing of it.
 	PayWindow  time.Duration
 	Stock      map[string]int64 // by SKU, where it is not the usual
+	Shop       []Setting        // of every shop, and how many there are
+	Channels   []ChannelSetup
+	Clocks     []ClockSetup
 	Orders     []NumberedOrder
 	MustFail   []MustFail
 	Operations []Operation
+	Hands      []Hand
+	Pins       []Pin
 	Faults     faults.Plan
 	// Defect is planted in this build, for the lines to paste; no file says so.
 	Defect string
@@ -41,8 +46,9 @@ type MustFail struct{ Defect, Property string }
 func (x *Incident) Case() Case {
 	c := Case{
 		File: x.Name, Defect: x.Defect, Start: x.Start, Policy: x.Policy, PayWindow: x.PayWindow, Stock: x.Stock,
+		Shop: x.Shop, Channels: x.Channels, Pins: x.Pins,
 		Workload: Workload{Orders: map[string]*Order{}, Operations: x.Operations},
-		Plan:     append(faults.Plan{}, x.Faults...),
+		Plan:     append(append(faults.Plan{}, x.setupPlan()...), x.Faults...),
 	}
 	for _, o := range x.Orders {
 		order := o.Order
@@ -57,6 +63,7 @@ func IncidentOf(r *Result) *Incident {
 	c := r.Case
 	x := &Incident{
 		Story: "# What was drawn of " + c.Title(), Start: c.Start, Policy: c.Policy, PayWindow: c.PayWindow, Stock: c.Stock,
+		Shop: c.Shop, Channels: c.Channels, Pins: c.Pins,
 		Operations: c.Workload.Operations, Faults: faults.PlanOf(r.Fired),
 	}
 	for _, number := range slices.Sorted(maps.Keys(c.Workload.Orders)) {

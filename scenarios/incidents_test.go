@@ -124,5 +124,5 @@ order B 1.00 CNY sku S7 expires 2027-01-01T00:05:01.000
 			answers = append(answers, r.Trace.Clock(one.At)+" "+status(one.Message.Body))
 		}
 	}
-	assert.Equal(t, []string{"2027-01-01T00:30:00.005200 PAID"}, answers)
+	assert.Equal(t, []string{"2027-01-01T00:30:00.000200 PAID"}, answers)
 }

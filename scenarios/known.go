@@ -18,17 +18,17 @@ func (x *Incident) ParseFaults(text string, onTopOf faults.Plan) (faults.Plan, e
 
 // known are the names in an incident's world.
 type known struct {
-	x        *Incident
-	channels []string
+	x               *Incident
+	channels, shops []string
 }
 
 func (x *Incident) known() *known {
 	c := x.Case()
-	return &known{x, c.Workload.channels()}
+	return &known{x, c.channels(), c.shopNames()}
 }
 
 func (k *known) nodes() []string {
-	return append([]string{"shop-1", "shop-2", "stock", "staff", "buyer", "stranger"}, k.channels...)
+	return slices.Concat(k.shops, []string{"stock", "staff", "buyer", "stranger"}, k.channels)
 }
 
 // mistake says what is wrong with a name in a line of faults, "" if nothing is.
@@ -70,7 +70,7 @@ func (k *known) orderMistake(number string) string {
 	if k.x.order(number) != nil {
 		return ""
 	}
-	return fmt.Sprintf("unknown order %q; the setup has no line 'order %s ...'", number, number)
+	return k.x.unknownOrder(number)
 }
 
 var tradePattern = regexp.MustCompile(`^(.+)-[1-9][0-9]*$`)

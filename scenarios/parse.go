@@ -26,6 +26,8 @@ type parser struct {
 	expires map[string]cursor        // what stands after expires, by order
 	created map[string]time.Duration // by order
 	said    map[string]bool          // what may be said once
+	last    time.Duration            // of the lines of the timeline so far
+	pins    []word                   // where each stands
 }
 
 // sectionNames are the sections in the order in which they are read, wherever they
@@ -39,7 +41,7 @@ func (p *parser) parse(d document) error {
 	found := map[string]section{}
 	for _, s := range d.sections {
 		if !slices.Contains(sectionNames, s.name.text) {
-			return s.name.errorf("unknown section %q; there are %s", s.name.text, strings.Join(sectionNames, ", "))
+			return s.name.errorf("%s", unknownName("section", s.name.text, sectionNames))
 		}
 		if _, twice := found[s.name.text]; twice {
 			return s.name.errorf("the section %q stands here a second time", s.name.text)

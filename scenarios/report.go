@@ -22,7 +22,19 @@ func explainAll(r *Result) []SeedFailure {
 			told = append(told, r.Case.fails(Unknown, property, "the linearizability check ran out of its budget"))
 		}
 	case Stale:
-		told = append(told, r.Case.fails(Stale, string(Stale), "it never came to "+strings.ReplaceAll(strings.TrimSpace(r.Unreached.String()), "\n", "; ")))
+		told = append(told, r.Case.fails(Stale, string(Stale), strings.Join(r.Staleness(), "; ")))
+	}
+	return told
+}
+
+// Staleness tells what never came to pass, or came too late, one thing for each line of
+// the file.
+func (r *Result) Staleness() (told []string) {
+	for _, m := range r.Missed {
+		told = append(told, m.tell(r.Case.File, r.Trace))
+	}
+	for _, p := range r.Unreached {
+		told = append(told, "it never came to "+p.String())
 	}
 	return told
 }

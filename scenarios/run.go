@@ -39,6 +39,11 @@ type Case struct {
 	PayWindow time.Duration
 	// Stock is what the stock service begins with, by SKU, where that is not the usual.
 	Stock map[string]int64
+	// Shop and Channels are how the shops and the channels differ from the usual.
+	Shop     []Setting
+	Channels []ChannelSetup
+	// Pins hold the system's own steps until their times.
+	Pins []Pin
 	// Journal is how the databases lock.
 	Journal sim.Journal
 	// Profile is what faults are drawn from, with the seed. It is ignored if there
@@ -77,6 +82,7 @@ type Result struct {
 	Misfits    []checker.Misfit  // the histories of the linearizability properties that are broken
 	Fired      []faults.Firing   // what went wrong, in order
 	Unreached  faults.Plan       // what was planned and did not
+	Missed     []missedPin       // the pins that were not kept
 	Probes     map[string]int    // how often the run came to an interesting place
 	Operations map[string]int    // what became of the buyers' operations
 	Steps      int
@@ -134,6 +140,7 @@ func (c *Case) injector() injector {
 		return c.storm(c.Profile)
 	}
 	script := faults.NewScript(slices.Concat(c.Plan, c.Added))
+	script.Pin(c.holds(), c.about())
 	switch {
 	case c.survey != nil:
 		return surveyed{script, c.survey}
@@ -160,12 +167,18 @@ type jitter struct {
 	network *faults.Storm
 }
 
-// Message implements [sim.Faults].
+// Message implements [sim.Faults]. What a file has a time for, arrives at that time.
 func (j jitter) Message(m *sim.Message) sim.Passage {
+	written := j.Script.IsPinned(m) || m.Leg == sim.Request && slices.Contains(outsiders, m.From)
 	passage := j.Script.Message(m)
-	passage.Delay += j.network.Message(m).Delay
+	if !written {
+		passage.Delay += j.network.Message(m).Delay
+	}
 	return passage
 }
+
+// outsiders are the nodes whose requests are stimuli.
+var outsiders = []string{"buyer", "stranger"}
 
 // Fired returns what the plan and the network did, in order: it is a plan again.
 func (j jitter) Fired() []faults.Firing {
@@ -175,7 +188,10 @@ func (j jitter) Fired() []faults.Firing {
 }
 
 // planned is an injector that knows what it has yet to do.
-type planned interface{ Unreached() faults.Plan }
+type planned interface {
+	Unreached() faults.Plan
+	Missed() []faults.Missed
+}
 
 // settle lets the healed world run until nothing is pending and, if asked to, the bills
 // of its days have been compared, and what is under way then arrive. A crash enumeration
@@ -225,9 +241,10 @@ func (w *world) judge(c Case, inject injector) *Result {
 	r.Failures, unknown = w.evidence.Finish()
 	r.Undecided, r.Misfits = w.evidence.Undecided(), w.evidence.Misfits()
 	if plan, ok := inject.(planned); ok {
-		r.Unreached = plan.Unreached()
+		r.Unreached, r.Missed = plan.Unreached(), c.missed(plan.Missed())
 	}
 	if len(c.Added) > 0 {
+		r.Missed = nil
 		r.Unreached = slices.DeleteFunc(r.Unreached, func(p faults.Perturbation) bool { return !slices.Contains(c.Added, p) })
 	}
 	switch {
@@ -235,7 +252,7 @@ func (w *world) judge(c Case, inject injector) *Result {
 		r.Verdict = Broken
 	case unknown:
 		r.Verdict = Unknown
-	case len(r.Unreached) > 0:
+	case len(r.Unreached)+len(r.Missed) > 0:
 		r.Verdict = Stale
 	}
 	return r

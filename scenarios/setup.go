@@ -12,8 +12,9 @@ var settings = []struct {
 	name string
 	read func(*parser, *cursor) error
 }{
-	{"start", (*parser).start}, {"policy", (*parser).policy}, {"stock", (*parser).stock},
-	{"order", (*parser).order}, {"must-fail", (*parser).mustFail},
+	{"start", (*parser).start}, {"policy", (*parser).policy}, {"shop", (*parser).shop},
+	{"channel", (*parser).channel}, {"stock", (*parser).stock}, {"order", (*parser).order},
+	{"clock", (*parser).clockOf}, {"zone", (*parser).zoneOf}, {"must-fail", (*parser).mustFail},
 }
 
 func (p *parser) setup(s section) error {
@@ -128,11 +129,27 @@ var (
 	wordPattern  = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 )
 
+// order reads an order, or a range of orders that are alike.
 func (p *parser) order(l *cursor) error {
 	number, err := l.take("an order's number, for example A")
 	if err != nil {
 		return err
 	}
+	numbers, err := rangeOf(number)
+	if err != nil {
+		return err
+	}
+	rest := l.next
+	for _, n := range numbers {
+		l.next = rest
+		if err := p.oneOrder(l, word{n, number.line, number.column}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *parser) oneOrder(l *cursor, number word) (err error) {
 	if !orderPattern.MatchString(number.text) {
 		return number.errorf("%q is not an order's number such as A or A17", number.text)
 	}
@@ -222,4 +239,115 @@ func (p *parser) mustFail(l *cursor) error {
 	}
 	p.x.MustFail = append(p.x.MustFail, MustFail{defect.text, property})
 	return p.once(defect, "must-fail "+defect.text)
+}
+
+// shop reads one thing that all shops are configured to: shop scan-every 30s.
+func (p *parser) shop(l *cursor) error {
+	at := l.here()
+	s, err := readSetting(l, "setting of the shops", shopSettings, shops{})
+	if err != nil {
+		return err
+	}
+	p.x.Shop = append(p.x.Shop, s)
+	return p.once(at, "shop "+s.Name)
+}
+
+// channel reads that there is a channel, and how it differs from its kind.
+func (p *parser) channel(l *cursor) error {
+	at := l.here()
+	name, err := l.oneOf("channel", channelNames)
+	if err != nil {
+		return err
+	}
+	if err := p.once(at, "channel "+name); err != nil {
+		return err
+	}
+	c := ChannelSetup{Name: name}
+	for !l.done() {
+		at := l.here()
+		s, err := readSetting(l, "setting of a channel", channelSettings, personality(name))
+		if err != nil {
+			return err
+		}
+		if err := p.once(at, s.Name+" of channel "+name); err != nil {
+			return err
+		}
+		c.Settings = append(c.Settings, s)
+	}
+	p.x.Channels = append(p.x.Channels, c)
+	return nil
+}
+
+// readSetting reads a name and a value, and tries it.
+func readSetting[T any](l *cursor, what string, all []setting[T], try T) (s Setting, err error) {
+	var names []string
+	for _, one := range all {
+		names = append(names, one.name)
+	}
+	if s.Name, err = l.oneOf(what, names); err != nil {
+		return s, err
+	}
+	one := settingOf(all, s.Name)
+	value, err := l.take("its value, for example " + one.example)
+	if err != nil {
+		return s, err
+	}
+	if err := one.set(&try, value.text); err != nil {
+		return s, value.errorf("%s %v", s.Name, err)
+	}
+	s.Value = value.text
+	return s, nil
+}
+
+// clockOf reads how a node's clock goes wrong: clock shop-1 ahead 20s.
+func (p *parser) clockOf(l *cursor) error {
+	node, err := p.node(l, "clock")
+	if err != nil {
+		return err
+	}
+	way, err := l.oneOf("way for a clock to be wrong", []string{"ahead", "behind"})
+	if err != nil {
+		return err
+	}
+	w, err := l.take("a duration, for example 20s")
+	if err != nil {
+		return err
+	}
+	var by time.Duration
+	if err := durationTo(&by, w.text); err != nil {
+		return w.errorf("%s %v", way, err)
+	}
+	if way == "behind" {
+		by = -by
+	}
+	p.x.Clocks = append(p.x.Clocks, ClockSetup{Node: node, Ahead: by})
+	return nil
+}
+
+// zoneOf reads which zone's time a node shows: zone shop-2 America/New_York.
+func (p *parser) zoneOf(l *cursor) error {
+	node, err := p.node(l, "zone")
+	if err != nil {
+		return err
+	}
+	name, err := l.take("a time zone, for example America/New_York")
+	if err != nil {
+		return err
+	}
+	if _, err := time.LoadLocation(name.text); err != nil || name.text == "Local" {
+		return name.errorf("unknown time zone %q; there are those of the time zone database, such as America/New_York", name.text)
+	}
+	p.x.Clocks = append(p.x.Clocks, ClockSetup{Node: node, Zone: name.text})
+	return nil
+}
+
+// node reads whose clock, or zone, a line is about.
+func (p *parser) node(l *cursor, what string) (string, error) {
+	at := l.here()
+	nodes := slices.Concat(p.shops(), p.nodesOf("stock"), p.nodesOf("channel"))
+	node, err := l.oneOf("node", nodes)
+	if err != nil {
+		return "", err
+	}
+	return node, p.once(at, what+" "+node)
 }

@@ -267,6 +267,9 @@ func (r *Report) add(o outcome) {
 	for _, p := range o.result.Unreached {
 		r.Unreached = append(r.Unreached, p.String())
 	}
+	for _, m := range o.result.Missed {
+		r.Unreached = append(r.Unreached, m.String())
+	}
 }
 
 // Verdict returns the worst that came up.

@@ -18,6 +18,8 @@ type timelineVerb struct {
 	verb  Verb
 	takes string // what follows the order
 	does  string
+	// example is a line, after its time.
+	example string
 	// read takes the rest of a line; write gives it back. Nil: nothing follows.
 	read  func(x *Incident, l *cursor, op *Operation) error
 	write func(x *Incident, op Operation, before []Operation) []string
@@ -26,30 +28,61 @@ type timelineVerb struct {
 // timelineVerbs are all of them. They are stimuli: what the harness does to the
 // system by itself.
 var timelineVerbs = []timelineVerb{
-	{"buyer", Creates, "[AMOUNT CNY] [key KEY]", "orders, and asks again until there is an answer; an amount is for what the order is not", readCreates, writeCreates},
-	{"buyer", Attempts, "CHANNEL [key KEY]", "opens a further attempt to pay, on another channel", readAttempts, writeAttempts},
-	{"buyer", Pays, "[CHANNEL] [attempt N]", "pays at the channel, by default the order's", readPays, writePays},
-	{"buyer", Cancels, "[key KEY]", "cancels the order", readKey, writeKey},
-	{"buyer", Refunds, "[AMOUNT CNY] [key KEY]", "asks for money back, by default for all of it", readRefunds, writeRefunds},
-	{"buyer", Reads, "", "reads the order", nil, nil},
-	{"stranger", Forges, "FORGERY", "posts a notice that no channel sends: " + joinWords(forgeries), readForges, writeForges},
+	{"buyer", Creates, "[AMOUNT CNY] [key KEY]", "orders, and asks again until there is an answer; an amount is for what the order is not", "buyer creates A", readCreates, writeCreates},
+	{"buyer", Attempts, "CHANNEL [key KEY]", "opens a further attempt to pay, on another channel", "buyer attempts A alipay", readAttempts, writeAttempts},
+	{"buyer", Pays, "[CHANNEL] [attempt N]", "pays at the channel, by default the order's", "buyer pays A", readPays, writePays},
+	{"buyer", Cancels, "[key KEY]", "cancels the order", "buyer cancels A on shop-2", readKey, writeKey},
+	{"buyer", Refunds, "[AMOUNT CNY] [key KEY]", "asks for money back, by default for all of it", "buyer refunds A 60.00 CNY", readRefunds, writeRefunds},
+	{"buyer", Reads, "", "reads the order", "buyer reads A", nil, nil},
+	{"stranger", Forges, "FORGERY", "posts a notice that no channel sends: " + joinWords(forgeries), "stranger forges A unsigned", readForges, writeForges},
 }
 
 // VerbLine is a line that a timeline may have, for people.
-type VerbLine struct{ Form, Does string }
+type VerbLine struct {
+	Actor, Verb string
+	Pin         bool // else it is a stimulus
+	Form        string
+	Does        string
+	Example     string
+}
 
-// VerbLines returns the vocabulary of the timeline.
-func VerbLines() []VerbLine {
-	var lines []VerbLine
+// VerbLines returns the vocabulary of the timeline, actor by actor.
+func VerbLines() (lines []VerbLine) {
 	for _, v := range timelineVerbs {
-		form := strings.TrimSpace(fmt.Sprintf("%s %s ORDER %s", v.actor, v.verb, v.takes))
-		lines = append(lines, VerbLine{form, v.does})
+		takes := v.takes
+		if v.verb.shops() {
+			takes += " [on SHOP]"
+		}
+		form := strings.Join(strings.Fields(fmt.Sprintf("%s %s ORDER %s", v.actor, v.verb, takes)), " ")
+		lines = append(lines, VerbLine{v.actor, string(v.verb), false, form, v.does, v.example})
+	}
+	lines = append(lines,
+		VerbLine{operatorActor, handVerbs[0], false, "operator deletes record|order|refund|movement ORDER", "deletes the row about the order by hand", "operator deletes record A"},
+		VerbLine{operatorActor, handVerbs[1], false, "operator edits record|order|refund ORDER by AMOUNT CNY", "changes the amount in the row by hand", "operator edits record A by -1.00 CNY"})
+	for i := range pinVerbs {
+		lines = append(lines, pinVerbs[i].line())
 	}
 	return lines
 }
 
+// line tells a pin's verb.
+func (v *pinVerb) line() VerbLine {
+	form := v.actor + " " + v.verb
+	if !v.noOrder {
+		form += " ORDER"
+	}
+	if words := v.words(); len(words) > 0 {
+		form += " " + strings.Join(words, "|")
+	}
+	form += " [on NODE]"
+	if v.sends {
+		form += " [to SHOP]"
+	}
+	return VerbLine{v.actor, v.verb, true, form, v.does, v.example}
+}
+
 func readCreates(x *Incident, l *cursor, op *Operation) (err error) {
-	if !l.done() && l.peek() != keyWord {
+	if !l.done() && !l.is(keyWord, onWord) {
 		op.Cents, err = l.amount()
 	}
 	return cmp.Or(err, readKey(x, l, op))
@@ -71,8 +104,11 @@ func writeAttempts(x *Incident, op Operation, before []Operation) []string {
 	return append([]string{op.Channel}, writeKey(x, op, before)...)
 }
 
-// keyWord comes before an idempotency key that several lines have.
-const keyWord = "key"
+const (
+	keyWord = "key" // comes before an idempotency key that several lines have
+	onWord  = "on"  // before the node that is to take a step, or to be asked
+	toWord  = "to"  // before the node that is to be told
+)
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
@@ -109,7 +145,7 @@ func readPays(x *Incident, l *cursor, op *Operation) (err error) {
 	order := x.order(op.Order)
 	op.Channel = order.Channel
 	at := l.here()
-	if !l.done() && l.peek() != "attempt" {
+	if !l.done() && !l.is("attempt") {
 		if op.Channel, err = l.oneOf("channel", channelNames); err != nil {
 			return err
 		}
@@ -138,7 +174,7 @@ func writePays(x *Incident, op Operation, before []Operation) (words []string) {
 
 func readRefunds(x *Incident, l *cursor, op *Operation) (err error) {
 	op.Cents = x.order(op.Order).Cents
-	if !l.done() && l.peek() != keyWord {
+	if !l.done() && !l.is(keyWord, onWord) {
 		op.Cents, err = l.amount()
 	}
 	return cmp.Or(err, readKey(x, l, op))

@@ -41,6 +41,7 @@ type Operation struct {
 	// under one leaves its number to the shop.
 	Key     string
 	Forgery Forgery // of Forges
+	On      string  // the shop that is asked; "" for any
 }
 
 // Order is what a buyer wants.
@@ -58,9 +59,12 @@ type Workload struct {
 }
 
 // channels returns the channels that there are for the workload: those that it names,
-// and at least two.
-func (w *Workload) channels() []string {
+// some more, and at least two.
+func (w *Workload) channels(more ...string) []string {
 	named := map[string]bool{}
+	for _, name := range more {
+		named[name] = true
+	}
 	for _, order := range w.Orders { // order-free: a set
 		named[order.Channel] = true
 	}

@@ -54,6 +54,7 @@ func personality(name string) channel.Personality {
 type world struct {
 	*sim.World
 	evidence *checker.Evidence
+	c        *Case
 	policy   Policy
 	window   time.Duration
 	channels []string
@@ -66,12 +67,12 @@ type world struct {
 	failed   error // the system could not be built: a mistake in the wiring
 }
 
-// build wires two shops over one database, a stock service, two channels, a broker,
+// build wires the shops over one database, a stock service, two channels, a broker,
 // a lease service, and buyers.
 func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	start := cmp.Or(c.Start, usualStart)
 	w := &world{World: sim.New(sim.Config{Start: start, Arena: arena, Faults: f, Tape: c.tape, Naming: naming(c.Workload)})}
-	w.channels = c.Workload.channels()
+	w.c, w.channels = c, c.channels()
 	w.maxSteps = cmp.Or(c.maxSteps, stepsFor(len(c.Workload.Orders)))
 	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
 	stock := c.firstStock()
@@ -86,7 +87,11 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 		w.Node(name, w.bootChannel)
 	}
 	w.Node("stock", w.bootStock)
-	w.Host("shop", w.Node("shop-1", w.bootShop), w.Node("shop-2", w.bootShop))
+	var instances []*sim.Node
+	for _, name := range c.shopNames() {
+		instances = append(instances, w.Node(name, w.bootShop))
+	}
+	w.Host("shop", instances...)
 	w.Node("staff", w.bootStaff)
 	w.Node("buyer", func(p *sim.Process) { startBuyers(p, c.Workload, start) })
 	w.Node("stranger", func(p *sim.Process) { w.startStranger(p, c.Workload, start) })
@@ -158,16 +163,17 @@ func buildStock(ctx context.Context, db *sql.DB, stock map[string]int64) error {
 
 func (w *world) bootShop(p *sim.Process) {
 	db := p.OpenDB(w.orders, sim.DBOptions{Immediate: true})
-	config := system.Config{
+	config := shops{Config: system.Config{
 		Instance: p.Name(), StockURL: "http://stock", NotifyURL: "http://shop/callback/pay",
 		MerchantID: merchant, SigningKey: []byte(signingKey), PayWindow: w.window,
 		ClosePolicy: w.policy.Close, LateSuccess: w.policy.LateSuccess, CloseBy: w.policy.CloseBy,
-	}
+	}}
+	apply(shopSettings, w.c.Shop, &config)
 	for _, name := range w.channels {
-		how := personality(name)
+		how := w.c.personality(name)
 		config.Channels = append(config.Channels, system.ChannelConfig{Name: name, URL: "http://" + name, Zone: how.Zone, AckBody: how.AckBody})
 	}
-	shop, err := system.New(config, system.Env{
+	shop, err := system.New(config.Config, system.Env{
 		Clock: p.Clock(), Loops: p, DB: db, HTTP: p.HTTPClient(), NewID: p.NewID, Log: p.Logger(),
 		Broker: broker{p.Broker(w.broker)}, Leases: leases{p.Leases(w.leases)},
 	})
@@ -180,7 +186,7 @@ func (w *world) bootShop(p *sim.Process) {
 func (w *world) bootChannel(p *sim.Process) {
 	db := p.OpenDB(w.ledgers[p.Name()], sim.DBOptions{Immediate: true})
 	bank, err := channel.New(
-		channel.Config{Name: p.Name(), Personality: personality(p.Name()), SigningKey: []byte(signingKey)},
+		channel.Config{Name: p.Name(), Personality: w.c.personality(p.Name()), SigningKey: []byte(signingKey)},
 		channel.Env{Clock: p.Clock(), Loops: p, DB: db, HTTP: p.HTTPClient(), NewID: p.NewID, Log: p.Logger()})
 	w.serve(p, err, func() error { return channel.Migrate(context.Background(), db) }, func() {
 		p.Serve(bank.Handler())

@@ -53,6 +53,7 @@ type Passage struct {
 	Delay  time.Duration   // on top of the link's latency
 	Hold   time.Duration   // it lets the next message of its way pass, but waits no longer than this
 	Copies []time.Duration // further deliveries, each this long after the first; requests only
+	To     string          // the node of a host where it arrives, if that is up; requests only
 }
 
 // Way is the state of the network from one node to another. The zero Way is fine.

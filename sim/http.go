@@ -141,6 +141,7 @@ func (w *World) sendRequest(x *exchange, r *http.Request) {
 		w.reset(m, x)
 		return
 	}
+	nodes = directed(nodes, passage.To)
 	w.deliverAfter(w.timing.Link+passage.Delay, passage.Hold, nodes, x, m.Exchange, r)
 	for i, later := range passage.Copies {
 		name := m.Exchange + "+" + strconv.Itoa(i+1)
@@ -203,6 +204,16 @@ func (x *exchange) arrive(node *Node, name string, r *http.Request) {
 	t := p.newTask(p.unique(name), x.request.Key, nil)
 	t.run = func() { x.serve(t, p, r) }
 	w.ready(t)
+}
+
+// directed leaves of a host's nodes the one that a request is meant for, if that is up.
+func directed(nodes []*Node, to string) []*Node {
+	for _, n := range nodes {
+		if n.Name == to && n.Up() {
+			return []*Node{n}
+		}
+	}
+	return nodes
 }
 
 // route chooses among the nodes that listen, by the name of what arrives.

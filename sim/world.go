@@ -18,6 +18,9 @@ type Timing struct {
 	Restart   time.Duration // a process that died by its own panic boots again; 1s
 }
 
+// DefaultTiming returns the timing of a world that names none.
+func DefaultTiming() Timing { return Timing{}.withDefaults() }
+
 func (t Timing) withDefaults() Timing {
 	for _, f := range []struct {
 		field    *time.Duration

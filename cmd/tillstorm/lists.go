@@ -31,7 +31,11 @@ func newFaults() *cobra.Command {
 func newVerbs() *cobra.Command {
 	return list("verbs", "List what a line of an incident's timeline may say, after its time", func(add func(columns ...string)) {
 		for _, v := range scenarios.VerbLines() {
-			add(v.Form, v.Does)
+			kind := "stimulus"
+			if v.Pin {
+				kind = "pin"
+			}
+			add(kind, v.Form, v.Does, v.Example)
 		}
 	})
 }

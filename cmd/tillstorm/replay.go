@@ -170,8 +170,8 @@ func printRun(w io.Writer, r *scenarios.Result) error {
 	}
 	fmt.Fprintf(w, "\n%s: %d steps, %d statements, %v simulated, trace hash %016x\noperations: %s\nprobes: %s\n",
 		r.Verdict, r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Operations), counts(r.Probes))
-	for _, one := range r.Unreached {
-		fmt.Fprintf(w, "never reached: %s\n", one)
+	for _, one := range r.Staleness() {
+		fmt.Fprintln(w, one)
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(w, "\n%s", scenarios.Explain(r, f))
