@@ -75,7 +75,7 @@ func (h *hands) wait(due func(*sim.Record) bool, do func() error) {
 }
 
 // paidAtClose is how long a channel keeps from every query what it tells a close.
-const paidAtClose = 2 * time.Hour
+const paidAtClose = 20 * time.Minute
 
 // take implements faults.Hands.
 func (h *hands) take(p faults.Perturbation, fired func()) {

@@ -70,7 +70,9 @@ const defaultOrders = 12
 
 // Draw returns the case of a seed under a profile.
 func Draw(seed uint64, profile faults.Profile) Case {
-	return Case{Seed: seed, Start: drawStart(seed), Workload: drawWorkload(seed, defaultOrders), Policy: drawPolicy(seed), Profile: profile}
+	c := Case{Seed: seed, Start: drawStart(seed), Workload: drawWorkload(seed, defaultOrders), Policy: drawPolicy(seed), Profile: profile}
+	c.Channels = drawTimings(seed, c.Workload.channels())
+	return c
 }
 
 // Result is what became of a run.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tillstorm/tillstorm/checker"
+	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/sim"
 	"github.com/tillstorm/tillstorm/system"
 	"github.com/tillstorm/tillstorm/system/channel"
@@ -237,6 +239,25 @@ func drawStart(seed uint64) time.Time {
 	}
 	return starts[sim.Draw(seed, "start", 0)%uint64(len(starts))]
 }
+
+// drawTimings draws how soon the channels of a run tell of a charge and pay a refund: one
+// that is always as quick keeps what it tells and what it answers in one order.
+func drawTimings(seed uint64, names []string) (setups []ChannelSetup) {
+	for _, name := range names {
+		r := sim.Rand(seed, "timings", name)
+		settings := []Setting{{"notifies-after", drawMillis(r, 5*time.Second)}}
+		if personality(name).RefundTakes > 0 {
+			settings = append(settings, Setting{"refunds-after", drawMillis(r, 10*time.Second)})
+		}
+		setups = append(setups, ChannelSetup{Name: name, Settings: settings})
+	}
+	return setups
+}
+
+func drawMillis(r *rand.Rand, longest time.Duration) string {
+	return faults.Range{Min: time.Millisecond, Max: longest}.Draw(r.Uint64()).Round(time.Millisecond).String()
+}
+
 
 // drawPolicy draws a policy: mostly the default, sometimes each way to close alone
 // with the scan, and a lease service that cannot be relied on.
