@@ -1,7 +1,7 @@
 SEEDS ?= 1-2000
 PROFILE ?= storm
 
-.PHONY: test sweep lint bench fmt
+.PHONY: test sweep lint bench defects fmt
 
 test: ## all tests
 	go test -timeout 30m ./...
@@ -17,6 +17,9 @@ lint: ## formatting, vet, staticcheck, import directions and banned calls
 
 bench: ## steps per second, cost per step, ratio to bare SQL
 	go test -run '^$$' -bench . -benchmem ./sim ./scenarios
+
+defects: ## plant every defect, and write down how soon it is found
+	go run ./cmd/tillstorm defects --page docs/defects.md
 
 fmt:
 	gofmt -w .

@@ -137,8 +137,8 @@ var storm = []Odds{
 	{Kind: BrokerLoss, Rate: Rate{1, 12}},
 	{Kind: BrokerDuplicate, Rate: Rate{1, 10}, For: Range{10 * time.Microsecond, minute}},
 	{Kind: ExpiryLost, Rate: Rate{1, 6}},
-	{Kind: LeaseEarly, Rate: Rate{1, 8}, For: Range{ms, 5 * second}},
-	{Kind: TwoOwners, Rate: Rate{1, 4}},
+	{Kind: LeaseEarly, Rate: Rate{1, 4}, For: Range{ms, 5 * second}},
+	{Kind: TwoOwners, Rate: Rate{1, 2}},
 }
 
 // Profiles returns the profiles, the gentlest first.

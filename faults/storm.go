@@ -268,8 +268,12 @@ func (s *Storm) stallAt(c *chance, step *sim.Step, site uint64) *chance {
 		return nil
 	}
 	slow := *c
-	by := c.For.Draw(sim.Draw(s.seed, "slow by", site))
-	slow.For = Range{by / 2, by}
+	by := c.For
+	if !onBehalf(step) {
+		by = s.strategy.inLoops
+	}
+	d := by.Draw(sim.Draw(s.seed, "slow by", site))
+	slow.For = Range{d / 2, d}
 	return &slow
 }
 

@@ -16,9 +16,10 @@ type Strategy struct {
 
 	stalls func(seed uint64) Odds
 	at     func(*sim.Step) bool // where; nil is everywhere
-	// slowPlaces says that these are slow places: a quarter of them in each run, each by a
-	// time of its own.
+	// slowPlaces says that these are slow places: some of them in each run, each by a time of
+	// its own. inLoops is the range of that time where nobody waits for an answer.
 	slowPlaces bool
+	inLoops    Range
 }
 
 // Strategies returns the strategies in the order of the docs.
@@ -36,7 +37,7 @@ func Strategies() []Strategy {
 			stalls: func(uint64) Odds {
 				return Odds{Kind: Stall, Rate: Rate{1, 3}, For: Range{10 * time.Microsecond, 3 * second}}
 			},
-			at: func(s *sim.Step) bool { return s.Phase == sim.Before && strings.Contains(s.Task, "(") },
+			at: func(s *sim.Step) bool { return s.Phase == sim.Before && onBehalf(s) },
 		},
 		{
 			Name: "priority", Sentence: "one to three steps of the run are held up for long, and nothing else (after PCT)",
@@ -45,17 +46,22 @@ func Strategies() []Strategy {
 			},
 		},
 		{
-			Name: "conflict", Sentence: "a quarter of the places where tasks meet are slow in a run, each by a time of its own: the begin and the end of transactions, and where requests arrive",
+			Name: "conflict", Sentence: "some of the places where tasks meet are slow, each by a time of its own: the begin and the end of transactions, and what waits for a lock",
 			stalls: func(uint64) Odds {
 				return Odds{Kind: Stall, Rate: Rate{3, 4}, For: Range{10 * ms, 4 * second}}
 			},
 			slowPlaces: true,
+			inLoops:    Range{10 * ms, 30 * second}, // longer than a lease
 			at: func(s *sim.Step) bool {
 				return s.Phase == sim.Before && (s.SQL == sim.SQLBegin || s.SQL == sim.SQLCommit || s.Waits)
 			},
 		},
 	}
 }
+
+// onBehalf says that the step is taken on behalf of an order, so that somebody may wait for
+// it; the others are those of loops.
+func onBehalf(s *sim.Step) bool { return strings.Contains(s.Task, "(") }
 
 // usualSteps is how many steps a stall is drawn for until the storm of a default run
 // ends: about 6000 that are taken, and those of the loops' runs that are left out

@@ -63,9 +63,10 @@ type HuntedDefect struct {
 	SeedsToCatch int `json:"seeds_to_catch"`
 	// Ranges is the number of seeds that each range took; 0 where it did not catch it.
 	Ranges []int `json:"ranges"`
-	// Seed is the first seed of the first range that caught it, Strategy its strategy.
-	Seed     uint64 `json:"seed,omitempty"`
-	Strategy string `json:"strategy,omitempty"`
+	// Seed is the first seed of the first range that caught it.
+	Seed uint64 `json:"seed,omitempty"`
+	// Strategies are those of the seeds that caught it, each once, in the order of the ranges.
+	Strategies []string `json:"strategies"`
 	// Error says why the defect could not be hunted: its patch does not apply, or does not
 	// build, or a sweep did not end as sweeps do.
 	Error string `json:"error,omitempty"`
@@ -77,7 +78,7 @@ type HuntedDefect struct {
 func (d HuntedDefect) String() string { return strings.Join(d.Row(), "  ") }
 
 // Row tells it as the cells of a table: name, what caught it, seeds to catch, those of
-// each range, strategy.
+// each range, strategies.
 func (d HuntedDefect) Row() []string {
 	switch {
 	case d.Error != "":
@@ -91,7 +92,7 @@ func (d HuntedDefect) Row() []string {
 	for _, n := range d.Ranges {
 		each = append(each, cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "-"))
 	}
-	return []string{d.Name, d.CaughtBy, strconv.Itoa(d.SeedsToCatch), strings.Join(each, " "), d.Strategy}
+	return []string{d.Name, d.CaughtBy, strconv.Itoa(d.SeedsToCatch), strings.Join(each, " "), strings.Join(d.Strategies, " ")}
 }
 
 // HuntControl is what became of the unchanged system.
@@ -188,7 +189,7 @@ func (h Hunt) ranges() []Seeds {
 
 // hunt sweeps with one defect, range by range.
 func (h Hunt) hunt(ctx context.Context, p *planter, d *Defect) HuntedDefect {
-	found := HuntedDefect{Name: d.Name, Title: d.Title, Property: d.Property(), Strays: []string{}, Ranges: []int{}}
+	found := HuntedDefect{Name: d.Name, Title: d.Title, Property: d.Property(), Strays: []string{}, Ranges: []int{}, Strategies: []string{}}
 	program, err := p.build(ctx, d)
 	if err != nil {
 		found.Error = err.Error()
@@ -231,7 +232,10 @@ func (h Hunt) catch(ctx context.Context, program string, d *Defect, seeds Seeds,
 		for _, f := range r.Failures {
 			if slices.Contains(d.Properties, f.Property) {
 				if !found.Caught {
-					found.Caught, found.CaughtBy, found.Seed, found.Strategy = true, f.Property, f.Seed, h.Profile.StrategyOf(f.Seed).Name
+					found.Caught, found.CaughtBy, found.Seed = true, f.Property, f.Seed
+				}
+				if s := h.Profile.StrategyOf(f.Seed).Name; !slices.Contains(found.Strategies, s) {
+					found.Strategies = append(found.Strategies, s)
 				}
 				return int(f.Seed-seeds.First) + 1, nil
 			}

@@ -258,7 +258,6 @@ func drawMillis(r *rand.Rand, longest time.Duration) string {
 	return faults.Range{Min: time.Millisecond, Max: longest}.Draw(r.Uint64()).Round(time.Millisecond).String()
 }
 
-
 // drawPolicy draws a policy: mostly the default, sometimes each way to close alone
 // with the scan, and a lease service that cannot be relied on.
 func drawPolicy(seed uint64) Policy {
