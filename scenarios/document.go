@@ -110,7 +110,7 @@ func trimLines(text string) string {
 }
 
 // columnsOf says how many words of a section's lines stand in columns.
-var columnsOf = map[string]int{"setup": 1, "timeline": 3, "faults": 3}
+var columnsOf = map[string]int{"setup": 1, "timeline": 3, "faults": 3, "expect": 2}
 
 // String returns the document in its canonical layout.
 func (d document) String() string {

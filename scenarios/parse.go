@@ -32,7 +32,7 @@ type parser struct {
 
 // sectionNames are the sections in the order in which they are read, wherever they
 // stand.
-var sectionNames = []string{"setup", "timeline", "faults"}
+var sectionNames = []string{"setup", "timeline", "faults", "expect"}
 
 func (p *parser) parse(d document) error {
 	if err := checkStory(d.story); err != nil {
@@ -55,7 +55,10 @@ func (p *parser) parse(d document) error {
 	if err := p.timeline(found["timeline"]); err != nil {
 		return err
 	}
-	return p.faults(found["faults"])
+	if err := p.faults(found["faults"]); err != nil {
+		return err
+	}
+	return p.expect(found["expect"])
 }
 
 // checkStory refuses text above the sections that is no comment: it is more likely a

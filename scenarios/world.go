@@ -77,6 +77,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
 	stock := c.firstStock()
 	w.evidence = judgeOf(w.Trace(), c.Policy, stock)
+	w.evidence.Expect(c.Expect)
 	if err := w.openDatabases(stock); err != nil {
 		w.Close()
 		return nil, err
