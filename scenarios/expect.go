@@ -72,15 +72,15 @@ var expectForms = []expectForm{
 
 const becomesWord = "becomes"
 
-// ExpectLine is a form of the section expect, for people.
-type ExpectLine struct{ Form, Means, Example string }
+// Line is a form of the sections setup and expect, for people.
+type Line struct{ Form, Means, Example string }
 
 // ExpectLines returns the vocabulary of the section expect.
-func ExpectLines() (lines []ExpectLine) {
+func ExpectLines() (lines []Line) {
 	for _, f := range expectForms {
-		lines = append(lines, ExpectLine{f.form(), f.means, f.example})
+		lines = append(lines, Line{f.form(), f.means, f.example})
 	}
-	return append(lines, ExpectLine{"stock SKU available N frozen N sold N", "the stock of a SKU in the end", "stock S1 available 9 frozen 0 sold 1"})
+	return append(lines, Line{"stock SKU available N frozen N sold N", "the stock of a SKU in the end", "stock S1 available 9 frozen 0 sold 1"})
 }
 
 func (f *expectForm) form() string {

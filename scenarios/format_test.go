@@ -40,7 +40,7 @@ func incidents() *rapid.Generator[*Incident] {
 			x.Orders = append(x.Orders, drawOrder(t, x, orderName(i*9)))
 		}
 		for _, property := range rapid.SliceOfN(rapid.SampledFrom(checker.Properties()), 0, 2).Draw(t, "must fail") {
-			x.MustFail = append(x.MustFail, MustFail{fmt.Sprint("defect-", len(x.MustFail)), property.Name})
+			x.MustFail = append(x.MustFail, MustFail{Defect: fmt.Sprint("defect-", len(x.MustFail)), Property: property.Name})
 		}
 		drawOperations(t, x)
 		x.Faults = drawFaults(t)
@@ -194,6 +194,9 @@ func unplaced(x *Incident) *Incident {
 	}
 	for i := range x.Expect {
 		x.Expect[i].Line = 0
+	}
+	for i := range x.MustFail {
+		x.MustFail[i].place = word{}
 	}
 	return x
 }

@@ -41,7 +41,11 @@ type NumberedOrder struct {
 }
 
 // MustFail says which property the incident must break when the defect is planted.
-type MustFail struct{ Defect, Property string }
+type MustFail struct {
+	Defect, Property string
+
+	place word // in the file, for errors
+}
 
 // Case returns what the incident runs as.
 func (x *Incident) Case() Case {
