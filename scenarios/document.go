@@ -66,7 +66,7 @@ func readDocument(text string) document {
 	return d
 }
 
-const blanks = " \t\r"
+const blanks = " "
 
 // splitLine splits a line at blanks. A quoted word may hold blanks; a word that
 // begins with # begins a comment. That is how faults are read, too.

@@ -10,8 +10,10 @@ import (
 )
 
 // FormatIncident returns an incident file's text in its canonical layout, comments
-// included. The errors are those of [ParseIncident].
+// included. The errors are those of [ParseIncident], but tabs and carriage returns are no
+// error here: they go.
 func FormatIncident(name, text string) (string, error) {
+	text = plainText(text)
 	if _, err := ParseIncident(name, text); err != nil {
 		return "", err
 	}

@@ -198,7 +198,11 @@ func (x *Incident) unknownOrder(number string) string {
 	for _, o := range x.Orders {
 		known = append(known, o.Number)
 	}
-	return fmt.Sprintf("unknown order %q%s; the setup has no line 'order %s ...'", number, strings.TrimSuffix(faults.Suggest(number, known), "?"), number)
+	near := faults.Suggest(number, known)
+	if near == "" {
+		near = fmt.Sprintf("; the setup has no line 'order %s ...'", number)
+	}
+	return fmt.Sprintf("unknown order %q%s", number, near)
 }
 
 // most is how many orders a range has at most.
