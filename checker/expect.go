@@ -167,14 +167,20 @@ func (e *Evidence) leaves(x *Expectation, of []happening, end int) (string, int)
 // countsOtherwise tells how often, or when, something happened otherwise than expected.
 // What should happen, must happen within its bounds and at no other time.
 func (e *Evidence) countsOtherwise(x *Expectation, of []happening, end int) (string, int) {
-	var found []happening
+	var found, like []happening
 	for _, h := range of {
+		if h.what == x.What {
+			like = append(like, h)
+		}
 		if (x.What == "" || h.what == x.What) && (x.Also == "" || h.also == x.Also) && (x.Cents == 0 || h.money.Cents == x.Cents) &&
 			(x.Count > 0 || x.holds(h)) {
 			found = append(found, h)
 		}
 	}
 	if len(found) != x.Count {
+		if len(like) > 0 {
+			of = like
+		}
 		return e.tellAll(found, of, end)
 	}
 	for _, h := range found {

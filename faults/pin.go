@@ -114,11 +114,13 @@ func (b *board) hold(s *sim.Step) (wait time.Duration) {
 		p := &b.pins[i]
 		switch {
 		case b.state[i].reached:
-		case p.Hold.fits(s, t) && b.isOf(p, t):
-			if b.near(i, s) && b.agree(taken, i) {
+		case p.Hold.fits(s, t) && b.isOf(p, t) && p.isAt(s):
+			if b.agree(taken, i) {
 				taken = append(taken, i)
 				wait = max(wait, p.Until-p.Takes-s.At)
 			}
+		case b.isOf(p, t) && p.resembles(s, t):
+			b.state[i].compare(p, s)
 		case b.isOf(p, t) && p.isAt(s) && b.isNext(i) && slices.ContainsFunc(p.Before, func(h Hold) bool { return h.fits(s, t) }):
 			wait = max(wait, p.Until-p.Takes-p.Lead-s.At)
 		}
@@ -187,6 +189,19 @@ func (h *Hold) fits(s *sim.Step, t *trail) bool {
 		(h.Passed == "" || slices.Contains(t.passed, h.Passed))
 }
 
+// resembles says whether a step does what the pin is about, whoever takes it and when.
+func (p *Pin) resembles(s *sim.Step, t *trail) bool {
+	h := p.Hold
+	if s.Op != h.Op || s.Phase != h.Phase {
+		return false
+	}
+	if h.Passed != "" || p.Sends != "" && !p.Trails {
+		h.Roles = []string{sim.Role(s.Task)}
+	}
+	h.Nodes = nil
+	return h.fits(s, t)
+}
+
 // isOf says whether a task is at what the pin is about.
 func (b *board) isOf(p *Pin, t *trail) bool { return p.About == "" || p.About == t.about }
 
@@ -206,17 +221,12 @@ func (p *Pin) isAt(s *sim.Step) bool {
 	return (p.Node == "" || p.Node == s.Node) && (p.Within == 0 || s.At > p.Until-p.Takes-p.Within)
 }
 
-// near says whether a step that fits a pin is also where and when the pin looks for it. If
-// not, it may have come nearest.
-func (b *board) near(i int, s *sim.Step) bool {
-	p, state := &b.pins[i], &b.state[i]
-	if p.isAt(s) {
-		return true
-	}
+// compare keeps the step that came nearest to the pin: the same operation about the same,
+// at another time or by somebody else.
+func (state *pinned) compare(p *Pin, s *sim.Step) {
 	if state.near == "" || (s.At-p.Until).Abs() < (state.nearAt-p.Until).Abs() {
 		state.near, state.nearAt = s.Name(), s.At
 	}
-	return false
 }
 
 // behind holds what a pin does not speak of back by as much as the pin before it: the

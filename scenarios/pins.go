@@ -108,6 +108,11 @@ var pinVerbs = []pinVerb{
 		),
 	},
 	{
+		actor: "shop", verb: "begins", example: "shop begins A",
+		does:  "begins to take in what the n-th callback of a charge brings: it sees what is committed by then",
+		whats: []what{begin("callback")},
+	},
+	{
 		actor: "shop", verb: "handles", example: "shop handles A",
 		does:  "commits what the n-th callback of a charge brings, whatever that changes",
 		whats: []what{transaction(faults.Hold{Roles: []string{"callback"}})},
@@ -131,6 +136,11 @@ var pinVerbs = []pinVerb{
 		actor: "closer", verb: "calls", example: "closer calls A query",
 		does:  "asks the channel whether the order is paid, or to close its trade",
 		whats: calls(closers, []faults.Hold{before(closers, "ListUnsettledAttempts"), after(closers, "query")}, "query", "close"),
+	},
+	{
+		actor: "closer", verb: "begins", example: "closer begins A",
+		does:  "begins to close the order: it sees what is committed by then",
+		whats: []what{begin(closers...)},
 	},
 	{
 		actor: "closer", verb: "commits", once: true, example: "closer commits A CLOSED",
@@ -231,6 +241,9 @@ func transaction(task faults.Hold) what {
 	hold.Op, begin.Op, begin.Passed = "COMMIT", "BEGIN", ""
 	return what{hold: hold, before: []faults.Hold{begin}, lead: transactionLead, takes: commitTime}
 }
+
+// begin holds tasks of these roles at their BEGIN, which takes no time but a lock.
+func begin(roles ...string) what { return what{hold: before(roles, "BEGIN")} }
 
 // commits are the ways in which tasks of these roles move an order.
 func commits(roles []string, statuses ...string) (whats []what) {
