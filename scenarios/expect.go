@@ -78,15 +78,22 @@ type Line struct{ Form, Means, Example string }
 // ExpectLines returns the vocabulary of the section expect.
 func ExpectLines() (lines []Line) {
 	for _, f := range expectForms {
-		lines = append(lines, Line{f.form(), f.means, f.example})
+		means := f.means
+		if f.isKind() {
+			means += "; KIND is " + strings.Join(f.whats, ", ")
+		}
+		lines = append(lines, Line{f.form(), means, f.example})
 	}
 	return append(lines, Line{"stock SKU available N frozen N sold N", "the stock of a SKU in the end", "stock S1 available 9 frozen 0 sold 1"})
 }
 
+// isKind says whether there are too many words for the form of a line.
+func (f *expectForm) isKind() bool { return len(f.whats) > 6 }
+
 func (f *expectForm) form() string {
 	words := []string{string(f.subject), "ORDER"}
 	what := strings.Join(f.whats, "|")
-	if len(f.whats) > 6 {
+	if f.isKind() {
 		what = "KIND"
 	}
 	if f.states {

@@ -108,9 +108,9 @@ var pinVerbs = []pinVerb{
 		),
 	},
 	{
-		actor: "shop", verb: "begins", example: "shop begins A",
-		does:  "begins to take in what the n-th callback of a charge brings: it sees what is committed by then",
-		whats: []what{begin("callback")},
+		actor: "shop", verb: "begins", example: "shop begins A ask-refund on shop-1",
+		does:  "begins the transaction of the n-th request of that kind: it sees what is committed by then",
+		whats: begins("callback", "refund-callback", "create", "attempt", "cancel", "ask-refund"),
 	},
 	{
 		actor: "shop", verb: "handles", example: "shop handles A",
@@ -140,7 +140,7 @@ var pinVerbs = []pinVerb{
 	{
 		actor: "closer", verb: "begins", example: "closer begins A",
 		does:  "begins to close the order: it sees what is committed by then",
-		whats: []what{begin(closers...)},
+		whats: []what{begin("", closers...)},
 	},
 	{
 		actor: "closer", verb: "commits", once: true, example: "closer commits A CLOSED",
@@ -243,7 +243,14 @@ func transaction(task faults.Hold) what {
 }
 
 // begin holds tasks of these roles at their BEGIN, which takes no time but a lock.
-func begin(roles ...string) what { return what{hold: before(roles, "BEGIN")} }
+func begin(word string, roles ...string) what { return what{word: word, hold: before(roles, "BEGIN")} }
+
+func begins(kinds ...string) (whats []what) {
+	for _, kind := range kinds {
+		whats = append(whats, begin(kind, kind))
+	}
+	return whats
+}
 
 // commits are the ways in which tasks of these roles move an order.
 func commits(roles []string, statuses ...string) (whats []what) {

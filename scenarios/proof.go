@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/tillstorm/tillstorm/faults"
 )
 
 // Proof runs incidents against the defects under which they must fail: one that passes
@@ -214,8 +212,7 @@ func (x *Incident) CheckDefects() error {
 	known := defectNames()
 	for _, m := range x.MustFail {
 		if len(known) > 0 && !slices.Contains(known, m.Defect) {
-			return fmt.Errorf("%s:%w", x.Name, m.place.errorf("unknown defect %q%s; 'tillstorm defects' is the hunt for all in scenarios/defects",
-				m.Defect, strings.TrimSuffix(faults.Suggest(m.Defect, known), "?")))
+			return fmt.Errorf("%s:%w", x.Name, m.place.errorf("%s", unknownName("defect", m.Defect, known)))
 		}
 	}
 	return nil

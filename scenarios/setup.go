@@ -378,7 +378,7 @@ func (p *parser) zoneOf(l *cursor) error {
 // node reads whose clock, or zone, a line is about.
 func (p *parser) node(l *cursor, what string) (string, error) {
 	at := l.here()
-	nodes := slices.Concat(p.shops(), p.nodesOf("stock"), p.nodesOf("channel"))
+	nodes := slices.Concat(shopNames(p.x.Shop), p.nodesOf("stock"), p.nodesOf("channel"))
 	node, err := l.oneOf("node", nodes)
 	if err != nil {
 		return "", err

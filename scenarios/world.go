@@ -89,7 +89,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	}
 	w.Node("stock", w.bootStock)
 	var instances []*sim.Node
-	for _, name := range c.shopNames() {
+	for _, name := range shopNames(c.Shop) {
 		instances = append(instances, w.Node(name, w.bootShop))
 	}
 	w.Host("shop", instances...)
