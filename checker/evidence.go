@@ -51,6 +51,8 @@ type Evidence struct {
 	undecided []string          // properties whose check ran out of its budget
 	misfits   []Misfit
 
+	expected []Expectation // by the run's file
+
 	hands map[string]byHand // the first row of an order that a person changed
 
 	reinstate bool // the policy by which CLOSED may become PAID
@@ -194,6 +196,7 @@ func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 			e.current.atEnd(e)
 		}
 	}
+	e.endExpected()
 	slices.SortStableFunc(e.failures, func(a, b Failure) int { return cmp.Compare(b.Stake.Cents, a.Stake.Cents) })
 	return e.failures, len(e.undecided) > 0
 }

@@ -78,6 +78,9 @@ type Failure struct {
 
 // Error returns the sentence and what broke it.
 func (f Failure) Error() string {
+	if f.Sentence == "" {
+		return f.Property + ": " + f.Message
+	}
 	return fmt.Sprintf("%s: %s: %s", f.Property, f.Sentence, f.Message)
 }
 

@@ -23,9 +23,10 @@ type Pin struct {
 	// Within is how long before Until a step may be held; 0: however long.
 	Within time.Duration
 	Hold   Hold
-	// Before is a step of the same task at which most of the time is waited, where Hold
-	// is one with a lock in hand; the zero Hold is none.
-	Before Hold
+	// Before are steps on the way to Hold at which most of the time is waited, until Lead
+	// before it: where at Hold itself a lock is in hand, or a call's patience runs out.
+	Before []Hold
+	Lead   time.Duration
 	// Sends is the kind of request that leaves right after the step, "" if none does. It
 	// takes the usual time to its receiver: to the node To, where that is not "".
 	Sends, To string
@@ -42,9 +43,6 @@ type Hold struct {
 	Phase  sim.Phase
 	Passed string // an operation that the task must have passed since its last BEGIN
 }
-
-// lead is how long before its time a pinned transaction begins: longer than any takes.
-const lead = 10 * time.Millisecond
 
 // tolerance is how late a pin may be: as long as another task needs to give up a lock.
 const tolerance = time.Millisecond
@@ -116,13 +114,15 @@ func (b *board) hold(s *sim.Step) (wait time.Duration) {
 		p := &b.pins[i]
 		switch {
 		case b.state[i].reached:
-		case p.Hold.fits(s, t) && b.isOf(p, t) && !slices.ContainsFunc(taken, func(j int) bool { return b.pins[j].Group == p.Group }):
-			if b.near(i, s) {
+		case p.Hold.fits(s, t) && b.isOf(p, t) && p.isAt(s):
+			if b.agree(taken, i) {
 				taken = append(taken, i)
 				wait = max(wait, p.Until-p.Takes-s.At)
 			}
-		case p.Before.fits(s, t) && b.isOf(p, t) && p.isAt(s):
-			wait = max(wait, p.Until-p.Takes-lead-s.At)
+		case b.isOf(p, t) && p.resembles(s, t):
+			b.state[i].compare(p, s)
+		case b.isOf(p, t) && p.isAt(s) && b.isNext(i) && slices.ContainsFunc(p.Before, func(h Hold) bool { return h.fits(s, t) }):
+			wait = max(wait, p.Until-p.Takes-p.Lead-s.At)
 		}
 	}
 	for _, i := range taken {
@@ -137,6 +137,14 @@ func (b *board) hold(s *sim.Step) (wait time.Duration) {
 		wait = max(wait, b.behind(s, t))
 	}
 	return wait
+}
+
+// agree says whether a step that has taken pins may take one more: of another group, for
+// the same time.
+func (b *board) agree(taken []int, i int) bool {
+	return !slices.ContainsFunc(taken, func(j int) bool {
+		return b.pins[j].Group == b.pins[i].Group || b.pins[j].Until != b.pins[i].Until
+	})
 }
 
 // follow keeps the task's trail.
@@ -181,25 +189,44 @@ func (h *Hold) fits(s *sim.Step, t *trail) bool {
 		(h.Passed == "" || slices.Contains(t.passed, h.Passed))
 }
 
+// resembles says whether a step does what the pin is about, whoever takes it and when.
+func (p *Pin) resembles(s *sim.Step, t *trail) bool {
+	h := p.Hold
+	if s.Op != h.Op || s.Phase != h.Phase {
+		return false
+	}
+	if h.Passed != "" || p.Sends != "" && !p.Trails {
+		h.Roles = []string{sim.Role(s.Task)}
+	}
+	h.Nodes = nil
+	return h.fits(s, t)
+}
+
 // isOf says whether a task is at what the pin is about.
 func (b *board) isOf(p *Pin, t *trail) bool { return p.About == "" || p.About == t.about }
+
+// isNext says whether all earlier pins about the same have been reached: what comes before
+// them is not on the way to this one.
+func (b *board) isNext(i int) bool {
+	for j, p := range b.pins {
+		if p.About == b.pins[i].About && p.Until < b.pins[i].Until && !b.state[j].reached {
+			return false
+		}
+	}
+	return true
+}
 
 // isAt says whether a step is where, and when, the pin looks for it.
 func (p *Pin) isAt(s *sim.Step) bool {
 	return (p.Node == "" || p.Node == s.Node) && (p.Within == 0 || s.At > p.Until-p.Takes-p.Within)
 }
 
-// near says whether a step that fits a pin is also where and when the pin looks for it. If
-// not, it may have come nearest.
-func (b *board) near(i int, s *sim.Step) bool {
-	p, state := &b.pins[i], &b.state[i]
-	if p.isAt(s) {
-		return true
-	}
+// compare keeps the step that came nearest to the pin: the same operation about the same,
+// at another time or by somebody else.
+func (state *pinned) compare(p *Pin, s *sim.Step) {
 	if state.near == "" || (s.At-p.Until).Abs() < (state.nearAt-p.Until).Abs() {
 		state.near, state.nearAt = s.Name(), s.At
 	}
-	return false
 }
 
 // behind holds what a pin does not speak of back by as much as the pin before it: the

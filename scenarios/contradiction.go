@@ -27,7 +27,7 @@ func (p *parser) pinTwice(i int) string {
 	for _, other := range p.x.Pins[:i] {
 		switch {
 		case pin.Order != other.Order || pin.Verb != other.Verb || pin.What != other.What:
-		case pinVerbOf(pin.Actor, pin.Verb).once, pin.group() == other.group() && pin.At == other.At && pin.On == other.On:
+		case pinVerbOf(pin.Actor, pin.Verb).once, pin.String() == other.String() && pin.At == other.At:
 			return fmt.Sprintf("contradicts line %d: that happens once", other.Line)
 		}
 	}

@@ -66,7 +66,7 @@ func readDocument(text string) document {
 	return d
 }
 
-const blanks = " \t\r"
+const blanks = " "
 
 // splitLine splits a line at blanks. A quoted word may hold blanks; a word that
 // begins with # begins a comment. That is how faults are read, too.
@@ -110,7 +110,7 @@ func trimLines(text string) string {
 }
 
 // columnsOf says how many words of a section's lines stand in columns.
-var columnsOf = map[string]int{"setup": 1, "timeline": 3, "faults": 3}
+var columnsOf = map[string]int{"setup": 1, "timeline": 3, "faults": 3, "expect": 2}
 
 // String returns the document in its canonical layout.
 func (d document) String() string {

@@ -10,8 +10,10 @@ import (
 )
 
 // FormatIncident returns an incident file's text in its canonical layout, comments
-// included. The errors are those of [ParseIncident].
+// included. The errors are those of [ParseIncident], but tabs and carriage returns are no
+// error here: they go.
 func FormatIncident(name, text string) (string, error) {
+	text = plainText(text)
 	if _, err := ParseIncident(name, text); err != nil {
 		return "", err
 	}
@@ -24,6 +26,7 @@ func (x *Incident) String() string {
 		{name: word{text: "setup"}, lines: x.setupLines()},
 		{name: word{text: "timeline"}, lines: x.timelineLines()},
 		{name: word{text: "faults"}, lines: x.faultLines()},
+		{name: word{text: "expect"}, lines: x.expectLines()},
 	}}
 	d.sections = slices.DeleteFunc(d.sections, func(s section) bool { return len(s.lines) == 0 })
 	return d.String()
@@ -151,6 +154,13 @@ func (c ClockSetup) words() []string {
 		return []string{"clock", c.Node, "behind", (-c.Ahead).String()}
 	}
 	return []string{"clock", c.Node, "ahead", c.Ahead.String()}
+}
+
+func (x *Incident) expectLines() (lines []textLine) {
+	for _, e := range x.Expect {
+		lines = append(lines, say(x.expectWords(e)...))
+	}
+	return lines
 }
 
 func (x *Incident) faultLines() (lines []textLine) {

@@ -221,7 +221,7 @@ func (w *world) database(name string) *sim.Database {
 
 // targets are what there is in the world of a workload for faults to strike.
 func (c *Case) targets() faults.Targets {
-	channels, shops := c.channels(), c.shopNames()
+	channels, shops := c.channels(), shopNames(c.Shop)
 	t := faults.Targets{
 		Nodes:     slices.Concat(shops, []string{"stock"}, channels),
 		Databases: append([]string{"shop", "stock"}, channels...),

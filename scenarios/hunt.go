@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,7 +131,7 @@ func (h Hunt) Run(ctx context.Context) (*HuntReport, error) {
 		return nil, err
 	}
 	var mu sync.Mutex
-	h.each(len(h.Defects), func(i int) {
+	inParallel(h.Workers, len(h.Defects), func(i int) {
 		r.Defects[i] = h.hunt(ctx, p, h.Defects[i])
 		mu.Lock()
 		defer mu.Unlock()
@@ -153,28 +152,6 @@ func (h Hunt) Run(ctx context.Context) (*HuntReport, error) {
 	}
 	r.WallNs = time.Since(began).Nanoseconds()
 	return r, nil
-}
-
-// each calls f for the numbers below n, as many at once as there are workers.
-func (h Hunt) each(n int, f func(i int)) {
-	workers := h.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	next := make(chan int)
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	running.Wait()
 }
 
 // ranges are the disjoint parts of the seeds.

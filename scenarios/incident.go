@@ -29,6 +29,7 @@ type Incident struct {
 	Hands      []Hand
 	Pins       []Pin
 	Faults     faults.Plan
+	Expect     []Expectation
 	// Defect is planted in this build, for the lines to paste; no file says so.
 	Defect string
 }
@@ -40,13 +41,17 @@ type NumberedOrder struct {
 }
 
 // MustFail says which property the incident must break when the defect is planted.
-type MustFail struct{ Defect, Property string }
+type MustFail struct {
+	Defect, Property string
+
+	place word // in the file, for errors
+}
 
 // Case returns what the incident runs as.
 func (x *Incident) Case() Case {
 	c := Case{
 		File: x.Name, Defect: x.Defect, Start: x.Start, Policy: x.Policy, PayWindow: x.PayWindow, Stock: x.Stock,
-		Shop: x.Shop, Channels: x.Channels, Pins: x.Pins,
+		Shop: x.Shop, Channels: x.Channels, Pins: x.Pins, Expect: x.expectations(),
 		Workload: Workload{Orders: map[string]*Order{}, Operations: x.Operations},
 		Plan:     append(append(faults.Plan{}, x.setupPlan()...), x.Faults...),
 	}

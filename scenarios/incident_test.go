@@ -12,7 +12,7 @@ import (
 
 // The founding incident happens to the millisecond as its file has it.
 func TestLateCallbackAfterClose(t *testing.T) {
-	x := incidentFiles(t)["late-callback-after-close.txtar"]
+	x := incidentFiles(t)["late-callback-after-close"]
 	x.Faults = nil // the crash in mid-callback is told by the file alone
 	r, err := Run(x.Case(), nil)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,9 +13,15 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 )
 
-// incidentFiles returns the files of the folder by name.
-func incidentFiles(t *testing.T) map[string]*Incident {
-	files, err := filepath.Glob("incidents/*.txtar")
+// The folder of the incidents may be another, of somebody's own:
+// go test ./scenarios -run TestIncidents -incidents DIR.
+var incidentFolder = flag.String("incidents", "incidents", "the folder of the incident files")
+
+// incidentFiles returns the files of the repository by name.
+func incidentFiles(t *testing.T) map[string]*Incident { return incidentsIn(t, "incidents") }
+
+func incidentsIn(t *testing.T, folder string) map[string]*Incident {
+	files, err := filepath.Glob(filepath.Join(folder, "*.txtar"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	incidents := map[string]*Incident{}
@@ -23,17 +30,18 @@ func incidentFiles(t *testing.T) map[string]*Incident {
 		require.NoError(t, err)
 		incident, err := ParseIncident(file, string(text))
 		require.NoError(t, err)
+		require.NoError(t, incident.CheckDefects())
 		canonical, err := FormatIncident(file, string(text))
 		require.NoError(t, err)
-		assert.Equal(t, canonical, string(text), "go run ./cmd/tillstorm fmt scenarios/%s", file)
-		incidents[filepath.Base(file)] = incident
+		assert.Equal(t, canonical, string(text), "go run ./cmd/tillstorm fmt %s", file)
+		incidents[strings.TrimSuffix(filepath.Base(file), ".txtar")] = incident
 	}
 	return incidents
 }
 
 // TestIncidents runs each file exactly as it is written.
 func TestIncidents(t *testing.T) {
-	for name, incident := range incidentFiles(t) {
+	for name, incident := range incidentsIn(t, *incidentFolder) {
 		t.Run(name, func(t *testing.T) {
 			report, err := Batch{Incidents: []*Incident{incident}}.Run(t.Context())
 			require.NoError(t, err)
@@ -47,7 +55,7 @@ func TestIncidents(t *testing.T) {
 
 // What the files leave open varies with the seed, and is a plan again.
 func TestIncidentVaries(t *testing.T) {
-	incident := incidentFiles(t)["pay.txtar"]
+	incident := incidentFiles(t)["pay"]
 	seeds := Seeds{1, 3}
 	report, err := Batch{Incidents: []*Incident{incident}, Seeds: &seeds}.Run(t.Context())
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ type known struct {
 
 func (x *Incident) known() *known {
 	c := x.Case()
-	return &known{x, c.channels(), c.shopNames()}
+	return &known{x, c.channels(), shopNames(c.Shop)}
 }
 
 func (k *known) nodes() []string {

@@ -69,7 +69,7 @@ func TestParseIncident(t *testing.T) {
 			{"A", Order{Cents: 198_00, Channel: "wechat", SKU: "S7", Quantity: 2}},
 			{"B12", Order{Cents: 1, Channel: "alipay"}},
 		},
-		MustFail: []MustFail{{"late-success-ignored", "no-orphan-money"}},
+		MustFail: []MustFail{{Defect: "late-success-ignored", Property: "no-orphan-money"}},
 		Operations: []Operation{
 			{Verb: Creates, Order: "A", At: at("2026-03-02T14:00:00")},
 			{Verb: Creates, Order: "B12", At: at("2026-03-02T14:00:00")},
@@ -86,7 +86,7 @@ func TestParseIncident(t *testing.T) {
 			{Kind: faults.Drop, At: "callback(A)#1"},
 			{Kind: faults.Crash, At: "shop-1/create(A)#1/UPDATE orders:after", For: 2 * time.Second},
 		},
-	}, x)
+	}, unplaced(x))
 }
 
 func TestFormatIncident(t *testing.T) {

@@ -59,7 +59,8 @@ type pinVerb struct {
 type what struct {
 	word   string // "" for nothing
 	hold   faults.Hold
-	before faults.Hold
+	before []faults.Hold // where most of the time is waited
+	lead   time.Duration // and until how long before
 	takes  time.Duration
 	sends  string // the kind of the request that leaves then
 	trails bool   // what the pins don't speak of keeps its distance
@@ -74,7 +75,7 @@ var (
 
 // The roles of the tasks behind the actors. Requests are tasks named after their kind.
 var (
-	handlers   = []string{"create", "callback", "attempt", "cancel", "ask-refund", "refund-callback", "outbox", "outbox-relay"}
+	checkouts  = []string{"create", "attempt", "cancel"}
 	closers    = []string{"close-scan", closeMessages, "expired close"}
 	pollers    = []string{"pending-query"}
 	refunders  = []string{"refund-query"}
@@ -95,12 +96,21 @@ var pinVerbs = []pinVerb{
 	{
 		actor: "shop", verb: "prepays", example: "shop prepays A",
 		does:  "has the payment link of the order's attempt, and keeps it",
-		whats: []what{{hold: before([]string{"create", "attempt"}, "StorePrepayToken"), takes: commitTime}},
+		whats: []what{{hold: before(checkouts, "StorePrepayToken"), takes: commitTime}},
 	},
 	{
 		actor: "shop", verb: "commits", once: true, example: "shop commits A PAID",
-		does:  "moves the order, by whatever request",
-		whats: commits(handlers, "CREATED", "PAID", "CLOSED", "REFUNDING", "REFUNDED"),
+		does: "moves the order, by whatever request",
+		whats: slices.Concat(
+			commits([]string{"create"}, "CREATED"), commits([]string{"callback", "cancel", "outbox", "outbox-relay"}, "PAID"),
+			commits([]string{"create", "attempt", "cancel", "outbox", "outbox-relay"}, "CLOSED"), commits([]string{"ask-refund"}, "REFUNDING"),
+			commits([]string{"refund-callback", "outbox", "outbox-relay"}, "REFUNDED"),
+		),
+	},
+	{
+		actor: "shop", verb: "begins", example: "shop begins A ask-refund on shop-1",
+		does:  "begins the transaction of the n-th request of that kind: it sees what is committed by then",
+		whats: begins("callback", "refund-callback", "create", "attempt", "cancel", "ask-refund"),
 	},
 	{
 		actor: "shop", verb: "handles", example: "shop handles A",
@@ -115,7 +125,7 @@ var pinVerbs = []pinVerb{
 	{
 		actor: "shop", verb: "calls", example: "shop calls A prepay",
 		does:  "sends a request about the order, while a buyer waits",
-		whats: calls([]string{"create", "attempt", "cancel"}, "freeze", "prepay", "query", "close"),
+		whats: calls(checkouts, []faults.Hold{after(checkouts, "ReadOrder"), after(checkouts, "freeze"), before(checkouts, "ListUnsettledAttempts"), after(checkouts, "query")}, "freeze", "prepay", "query", "close"),
 	},
 	{
 		actor: "closer", verb: "scans", anyOrder: true, within: scanEvery, example: "closer scans A",
@@ -125,7 +135,12 @@ var pinVerbs = []pinVerb{
 	{
 		actor: "closer", verb: "calls", example: "closer calls A query",
 		does:  "asks the channel whether the order is paid, or to close its trade",
-		whats: calls(closers, "query", "close"),
+		whats: calls(closers, []faults.Hold{before(closers, "ListUnsettledAttempts"), after(closers, "query")}, "query", "close"),
+	},
+	{
+		actor: "closer", verb: "begins", example: "closer begins A",
+		does:  "begins to close the order: it sees what is committed by then",
+		whats: []what{begin("", closers...)},
 	},
 	{
 		actor: "closer", verb: "commits", once: true, example: "closer commits A CLOSED",
@@ -135,7 +150,7 @@ var pinVerbs = []pinVerb{
 	{
 		actor: "poller", verb: "calls", within: queryEvery, example: "poller calls A query",
 		does:  "asks the channel about an attempt that is open",
-		whats: calls(pollers, "query"),
+		whats: calls(pollers, []faults.Hold{before(pollers, "ClaimQuery")}, "query"),
 	},
 	{
 		actor: "poller", verb: "commits", once: true, example: "poller commits A PAID",
@@ -145,7 +160,7 @@ var pinVerbs = []pinVerb{
 	{
 		actor: "relay", verb: "delivers", example: "relay delivers A release",
 		does:  "sends what a message of the outbox says",
-		whats: calls(relays, "release", "deduct", "refund", "close"),
+		whats: calls(relays, []faults.Hold{before(relays, "ClaimMessage")}, "release", "deduct", "refund", "close"),
 	},
 	{
 		actor: "relay", verb: "marks", example: "relay marks A",
@@ -155,7 +170,7 @@ var pinVerbs = []pinVerb{
 	{
 		actor: "refunder", verb: "calls", within: queryEvery, example: "refunder calls A query-refund",
 		does:  "asks the channel what has become of a refund",
-		whats: calls(refunders, "query-refund"),
+		whats: calls(refunders, []faults.Hold{before(refunders, "ClaimRefundQuery")}, "query-refund"),
 	},
 	{
 		actor: "refunder", verb: "commits", once: true, example: "refunder commits A REFUNDED",
@@ -197,6 +212,14 @@ var pinVerbs = []pinVerb{
 	},
 }
 
+const (
+	// transactionLead is longer than a transaction takes.
+	transactionLead = 10 * time.Millisecond
+	// callLead is longer than a call takes that comes before another, and shorter than
+	// the patience with one.
+	callLead = 100 * time.Millisecond
+)
+
 // scanEvery and queryEvery are how often the jobs come by, at least as long as an order
 // waits for them.
 const (
@@ -208,11 +231,25 @@ func before(roles []string, op string) faults.Hold {
 	return faults.Hold{Roles: roles, Op: op, Phase: sim.Before}
 }
 
+func after(roles []string, op string) faults.Hold {
+	return faults.Hold{Roles: roles, Op: op, Phase: sim.After}
+}
+
 // transaction holds a task at its COMMIT, and until then at its BEGIN.
 func transaction(task faults.Hold) what {
 	hold, begin := task, task
 	hold.Op, begin.Op, begin.Passed = "COMMIT", "BEGIN", ""
-	return what{hold: hold, before: begin, takes: commitTime}
+	return what{hold: hold, before: []faults.Hold{begin}, lead: transactionLead, takes: commitTime}
+}
+
+// begin holds tasks of these roles at their BEGIN, which takes no time but a lock.
+func begin(word string, roles ...string) what { return what{word: word, hold: before(roles, "BEGIN")} }
+
+func begins(kinds ...string) (whats []what) {
+	for _, kind := range kinds {
+		whats = append(whats, begin(kind, kind))
+	}
+	return whats
 }
 
 // commits are the ways in which tasks of these roles move an order.
@@ -227,10 +264,11 @@ func commits(roles []string, statuses ...string) (whats []what) {
 	return whats
 }
 
-// calls are the requests that tasks of these roles send.
-func calls(roles []string, kinds ...string) (whats []what) {
+// calls are the requests that tasks of these roles send. They wait where the patience
+// with the call has not begun: at one of the steps on the way to it.
+func calls(roles []string, onTheWay []faults.Hold, kinds ...string) (whats []what) {
 	for _, kind := range kinds {
-		whats = append(whats, what{word: kind, hold: before(roles, kind), sends: kind})
+		whats = append(whats, what{word: kind, hold: before(roles, kind), before: onTheWay, lead: callLead, sends: kind})
 	}
 	return whats
 }
@@ -306,7 +344,7 @@ func (p Pin) hold() faults.Pin {
 	}
 	return faults.Pin{
 		Group: p.group(), Until: p.At, Takes: w.takes, Node: p.On, About: about, Within: v.within,
-		Hold: w.hold, Before: w.before, Sends: w.sends, To: p.To, Trails: w.trails,
+		Hold: w.hold, Before: w.before, Lead: w.lead, Sends: w.sends, To: p.To, Trails: w.trails,
 	}
 }
 

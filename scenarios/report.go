@@ -56,7 +56,7 @@ func (c *Case) failure(v Verdict, property, fingerprint, message, text string) S
 // again.
 func Explain(r *Result, f checker.Failure) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s is broken: %s\n\n  %s\n  at stake: %s\n", r.Case.Title(), f.Property, f.Sentence, f.Message, f.Stake)
+	fmt.Fprintf(&b, "%s: %s\n\n  %s\n  at stake: %s\n", r.Case.Title(), headline(f), f.Message, f.Stake)
 	fmt.Fprintf(&b, "\n  what happened (%s):\n", stepOf(r.Trace, f))
 	for _, line := range lastLines(r.Trace, f, 6) {
 		fmt.Fprintf(&b, "    %s\n", line)
@@ -69,6 +69,14 @@ func Explain(r *Result, f checker.Failure) string {
 	}
 	fmt.Fprintf(&b, "\n%s", r.Case.reproduceText())
 	return b.String()
+}
+
+// headline tells what is broken: a property, or what a file expects.
+func headline(f checker.Failure) string {
+	if f.Property == checker.Expected {
+		return "it comes to something else than the file expects"
+	}
+	return f.Property + " is broken: " + f.Sentence
 }
 
 // stepOf names the record at which the property broke.

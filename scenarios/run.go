@@ -44,6 +44,8 @@ type Case struct {
 	Channels []ChannelSetup
 	// Pins hold the system's own steps until their times.
 	Pins []Pin
+	// Expect is what the run must come to, besides that the properties hold.
+	Expect []checker.Expectation
 	// Journal is how the databases lock.
 	Journal sim.Journal
 	// Profile is what faults are drawn from, with the seed. It is ignored if there

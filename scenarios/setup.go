@@ -3,18 +3,52 @@ package scenarios
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/tillstorm/tillstorm/checker"
 )
 
 // settings are what a line of the setup may say, in the order in which they are read,
 // wherever they stand: an order must know the start and the stock.
 var settings = []struct {
-	name string
-	read func(*parser, *cursor) error
+	name, takes, means, example string
+	read                        func(*parser, *cursor) error
 }{
-	{"start", (*parser).start}, {"policy", (*parser).policy}, {"shop", (*parser).shop},
-	{"channel", (*parser).channel}, {"stock", (*parser).stock}, {"order", (*parser).order},
-	{"clock", (*parser).clockOf}, {"zone", (*parser).zoneOf}, {"must-fail", (*parser).mustFail},
+	{"start", "DATE TIME", "when the world begins; all clocks are UTC+8", "start 2026-03-02 14:00:00.000", (*parser).start},
+	{"policy", "NAME VALUE", "how the shops close and what late money does: " + policyForms(), "policy close local-only", (*parser).policy},
+	{"shop", "NAME VALUE", "how all shops are configured: " + namesOf(shopSettings), "shop scan-every 30s", (*parser).shop},
+	{"channel", "NAME [SETTING VALUE]...", "that there is a channel (" + strings.Join(channelNames, ", ") + "), and how it differs from its kind: " + namesOf(channelSettings), "channel wechat copies none", (*parser).channel},
+	{"stock", "SKU N", "what the stock service begins with", "stock S1 10", (*parser).stock},
+	{"order", "ORDER|B1..B500 AMOUNT CNY [sku SKU] [quantity N] [channel CHANNEL] [expires TIME]", "an order, or many that are alike", "order A 198.00 CNY sku S1 expires 14:15:00.000", (*parser).order},
+	{"clock", "NODE ahead|behind DURATION", "that a node's clock is wrong", "clock shop-1 ahead 20s", (*parser).clockOf},
+	{"zone", "NODE ZONE", "that a node shows another zone's time", "zone shop-2 America/New_York", (*parser).zoneOf},
+	{"must-fail", "DEFECT PROPERTY", "which property must break when the defect is planted", "must-fail late-success-ignored no-orphan-money", (*parser).mustFail},
+}
+
+// SetupLines returns the vocabulary of the setup.
+func SetupLines() (lines []Line) {
+	for _, s := range settings {
+		lines = append(lines, Line{s.name + " " + s.takes, s.means, s.example})
+	}
+	return lines
+}
+
+func policyForms() string {
+	var forms []string
+	for _, p := range policyLines {
+		forms = append(forms, p.name+" "+strings.Join(p.values, "|"))
+	}
+	return strings.Join(forms, ", ")
+}
+
+// namesOf tells settings by their examples.
+func namesOf[T any](all []setting[T]) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.name+" "+s.example)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (p *parser) setup(s section) error {
@@ -233,11 +267,11 @@ func (p *parser) mustFail(l *cursor) error {
 	if !wordPattern.MatchString(defect.text) {
 		return defect.errorf("%q is not a defect's name, such as close-without-condition", defect.text)
 	}
-	property, err := l.oneOf("property", propertyNames())
+	property, err := l.oneOf("property", append(propertyNames(), checker.Expected))
 	if err != nil {
 		return err
 	}
-	p.x.MustFail = append(p.x.MustFail, MustFail{defect.text, property})
+	p.x.MustFail = append(p.x.MustFail, MustFail{defect.text, property, defect})
 	return p.once(defect, "must-fail "+defect.text)
 }
 
@@ -344,7 +378,7 @@ func (p *parser) zoneOf(l *cursor) error {
 // node reads whose clock, or zone, a line is about.
 func (p *parser) node(l *cursor, what string) (string, error) {
 	at := l.here()
-	nodes := slices.Concat(p.shops(), p.nodesOf("stock"), p.nodesOf("channel"))
+	nodes := slices.Concat(shopNames(p.x.Shop), p.nodesOf("stock"), p.nodesOf("channel"))
 	node, err := l.oneOf("node", nodes)
 	if err != nil {
 		return "", err

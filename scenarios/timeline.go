@@ -133,7 +133,7 @@ func (p *parser) operations(l *cursor, at time.Duration, op Operation) error {
 				return err
 			}
 		}
-		if op.On, err = p.on(l, op.Verb.shops(), "shop", p.shops()); err != nil {
+		if op.On, err = p.on(l, op.Verb.shops(), "shop", shopNames(p.x.Shop)); err != nil {
 			return err
 		}
 		p.x.Operations = append(p.x.Operations, op)
@@ -185,7 +185,7 @@ func (p *parser) orders(l *cursor) ([]string, error) {
 		return nil, err
 	}
 	for _, number := range numbers {
-		if p.x.order(number) == nil {
+		if !p.said["order "+number] {
 			return nil, w.errorf("%s", p.x.unknownOrder(number))
 		}
 	}
@@ -198,7 +198,11 @@ func (x *Incident) unknownOrder(number string) string {
 	for _, o := range x.Orders {
 		known = append(known, o.Number)
 	}
-	return fmt.Sprintf("unknown order %q%s; the setup has no line 'order %s ...'", number, strings.TrimSuffix(faults.Suggest(number, known), "?"), number)
+	near := faults.Suggest(number, known)
+	if near == "" {
+		near = fmt.Sprintf("; the setup has no line 'order %s ...'", number)
+	}
+	return fmt.Sprintf("unknown order %q%s", number, near)
 }
 
 // most is how many orders a range has at most.
@@ -231,11 +235,6 @@ func (p *parser) on(l *cursor, may bool, what string, nodes []string) (string, e
 		return "", nil
 	}
 	return l.oneOf(what, nodes)
-}
-
-func (p *parser) shops() []string {
-	c := p.x.Case()
-	return c.shopNames()
 }
 
 const operatorActor = "operator"
@@ -296,7 +295,7 @@ func (p *parser) pin(l *cursor, pin Pin) (err error) {
 		return err
 	}
 	if v.sends && l.skip(toWord) {
-		if pin.To, err = l.oneOf("shop", p.shops()); err != nil {
+		if pin.To, err = l.oneOf("shop", shopNames(p.x.Shop)); err != nil {
 			return err
 		}
 	}
@@ -307,14 +306,14 @@ func (p *parser) pin(l *cursor, pin Pin) (err error) {
 
 // nodesOf returns where an actor may act.
 func (p *parser) nodesOf(actor string) []string {
-	c := p.x.Case()
 	switch actor {
 	case "channel":
+		c := p.x.Case()
 		return c.channels()
 	case "stock":
 		return []string{"stock"}
 	}
-	return c.shopNames()
+	return shopNames(p.x.Shop)
 }
 
 // payWindow finds the one window of the shops that gives all orders their deadlines.

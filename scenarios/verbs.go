@@ -82,7 +82,7 @@ func (v *pinVerb) line() VerbLine {
 }
 
 func readCreates(x *Incident, l *cursor, op *Operation) (err error) {
-	if !l.done() && !l.is(keyWord, onWord) {
+	if !l.done() && !l.is(keyWord, onWord, overWord) {
 		op.Cents, err = l.amount()
 	}
 	return cmp.Or(err, readKey(x, l, op))
@@ -174,7 +174,7 @@ func writePays(x *Incident, op Operation, before []Operation) (words []string) {
 
 func readRefunds(x *Incident, l *cursor, op *Operation) (err error) {
 	op.Cents = x.order(op.Order).Cents
-	if !l.done() && !l.is(keyWord, onWord) {
+	if !l.done() && !l.is(keyWord, onWord, overWord) {
 		op.Cents, err = l.amount()
 	}
 	return cmp.Or(err, readKey(x, l, op))

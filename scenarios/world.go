@@ -79,6 +79,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
 	stock := c.firstStock()
 	w.evidence = judgeOf(w.Trace(), c.Policy, stock)
+	w.evidence.Expect(c.Expect)
 	if err := w.openDatabases(stock); err != nil {
 		w.Close()
 		return nil, err
@@ -90,7 +91,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	}
 	w.Node("stock", w.bootStock)
 	var instances []*sim.Node
-	for _, name := range c.shopNames() {
+	for _, name := range shopNames(c.Shop) {
 		instances = append(instances, w.Node(name, w.bootShop))
 	}
 	w.Host("shop", instances...)

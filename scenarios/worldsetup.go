@@ -110,16 +110,11 @@ func apply[T any](all []setting[T], settings []Setting, target *T) {
 	}
 }
 
-// instances returns how many shops there are.
-func (c *Case) instances() int {
+// shopNames are the nodes of shops with these settings.
+func shopNames(settings []Setting) (names []string) {
 	s := shops{instances: 2}
-	apply(shopSettings, c.Shop, &s)
-	return s.instances
-}
-
-// shopNames are the nodes of the shops.
-func (c *Case) shopNames() (names []string) {
-	for i := range c.instances() {
+	apply(shopSettings, settings, &s)
+	for i := range s.instances {
 		names = append(names, "shop-"+strconv.Itoa(i+1))
 	}
 	return names

@@ -29,13 +29,19 @@ func newFaults() *cobra.Command {
 }
 
 func newVerbs() *cobra.Command {
-	return list("verbs", "List what a line of an incident's timeline may say, after its time", func(add func(columns ...string)) {
+	return list("verbs", "List what an incident file may say: in its setup, after the times of its timeline, and in expect", func(add func(columns ...string)) {
+		for _, s := range scenarios.SetupLines() {
+			add("setup", s.Form, s.Means, s.Example)
+		}
 		for _, v := range scenarios.VerbLines() {
 			kind := "stimulus"
 			if v.Pin {
 				kind = "pin"
 			}
 			add(kind, v.Form, v.Does, v.Example)
+		}
+		for _, e := range scenarios.ExpectLines() {
+			add("expect", e.Form, e.Means, e.Example)
 		}
 	})
 }

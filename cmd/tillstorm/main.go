@@ -87,6 +87,6 @@ signal cut it short. ('go run' turns them all into 1; 'go build' keeps them.)`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newRun(), newSweep(), newReplay(), newCrash(), newDefects(), newFmt(), newVerbs(), newInvariants(), newFaults())
+	root.AddCommand(newRun(), newSweep(), newReplay(), newCrash(), newDefects(), newNew(), newFmt(), newVerbs(), newInvariants(), newFaults())
 	return root
 }

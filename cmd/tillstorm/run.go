@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,16 +15,21 @@ import (
 
 func newRun() *cobra.Command {
 	var (
-		seeds, defect string
-		asJSON        bool
+		seeds, defect    string
+		mustFail, asJSON bool
 	)
 	c := &cobra.Command{
 		Use:   "run FILE...",
 		Short: "Run incident files",
 		Long: `run runs incident files, each exactly as it is written. With --seeds, each runs once
-for every seed, which draws what a file leaves open: the network's latencies.`,
+for every seed, which draws what a file leaves open: the network's latencies.
+
+With --must-fail, each runs once in a build with each of the defects that it names, and
+must break the property that it names; others may break besides. That needs the
+sources, go and gcc.`,
 		Example: `  tillstorm run scenarios/incidents/*.txtar
-  tillstorm run scenarios/incidents/close.txtar --seeds 1-100`,
+  tillstorm run scenarios/incidents/close.txtar --seeds 1-100
+  tillstorm run scenarios/incidents/*.txtar --must-fail`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
 			var b scenarios.Batch
@@ -31,7 +39,11 @@ for every seed, which draws what a file leaves open: the network's latencies.`,
 					return err
 				}
 				incident.Defect = defect
+				warnUnproven(c, incident)
 				b.Incidents = append(b.Incidents, incident)
+			}
+			if mustFail {
+				return prove(c, b.Incidents, asJSON)
 			}
 			ran := strings.Join(files, ", ")
 			if seeds != "" {
@@ -55,9 +67,45 @@ for every seed, which draws what a file leaves open: the network's latencies.`,
 	}
 	f := c.Flags()
 	f.StringVar(&seeds, "seeds", "", "vary the network's latencies: the seeds to run, A-B")
+	f.BoolVar(&mustFail, "must-fail", false, "check that each file breaks under the defects that it names")
 	addDefect(f, &defect)
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.MarkFlagsMutuallyExclusive("must-fail", "seeds")
+	c.MarkFlagsMutuallyExclusive("must-fail", "defect")
 	return c
+}
+
+// warnUnproven says that nothing shows what an incident is good for.
+func warnUnproven(c *cobra.Command, x *scenarios.Incident) {
+	if len(x.MustFail) == 0 && os.Getenv(plantedVariable) == "" {
+		fmt.Fprintf(c.ErrOrStderr(), "%s: warning: no line 'must-fail DEFECT PROPERTY': nothing shows that it would catch anything\n", x.Name)
+	}
+}
+
+// prove runs incidents under the defects that they name.
+func prove(c *cobra.Command, incidents []*scenarios.Incident, asJSON bool) error {
+	p := scenarios.Proof{Incidents: incidents}
+	p.Progress = func(f scenarios.ProvenFile) { fmt.Fprintln(c.ErrOrStderr(), f) }
+	report, err := p.Run(c.Context())
+	if err != nil {
+		return err
+	}
+	if err := printJSONOr(c, report, nil, asJSON, func(w io.Writer) { printProof(w, report) }); err != nil {
+		return err
+	}
+	return verdictError{report.Verdict()}.orNil()
+}
+
+func printProof(w io.Writer, r *scenarios.ProofReport) {
+	for _, f := range r.Files {
+		if f.Broken {
+			fmt.Fprintf(w, "%s\n  %s\n", f, f.Message)
+		} else {
+			fmt.Fprintf(w, "NOT PROVEN: %s\n  see go run ./cmd/tillstorm replay %s --defect %s\n", f, f.File, f.Defect)
+		}
+	}
+	fmt.Fprintf(w, "%d of %d break as they must under their defects, %d files name none, in %v\n",
+		r.Proven, r.Total, len(r.Unnamed), time.Duration(r.WallNs).Round(time.Second))
 }
 
 func readIncident(file string) (*scenarios.Incident, error) {
@@ -65,7 +113,11 @@ func readIncident(file string) (*scenarios.Incident, error) {
 	if err != nil {
 		return nil, err
 	}
-	return scenarios.ParseIncident(file, string(text))
+	x, err := scenarios.ParseIncident(file, string(text))
+	if err != nil {
+		return nil, err
+	}
+	return x, x.CheckDefects()
 }
 
 func newFmt() *cobra.Command {
@@ -94,4 +146,34 @@ func formatFile(file string) error {
 		return err
 	}
 	return os.WriteFile(file, []byte(canonical), 0o644)
+}
+
+func newNew() *cobra.Command {
+	var folder string
+	c := &cobra.Command{
+		Use:     "new NAME",
+		Short:   "Begin an incident file",
+		Long:    "new writes a file NAME.txtar with comments, which runs as it is, to be filled in.",
+		Example: "  tillstorm new coupon-spent-twice && tillstorm run scenarios/incidents/coupon-spent-twice.txtar",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := scenarios.Template(args[0])
+			if err != nil {
+				return err
+			}
+			file := filepath.Join(folder, args[0]+".txtar")
+			out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			if err != nil {
+				return err
+			}
+			if _, err := out.WriteString(text); err != nil {
+				out.Close()
+				return err
+			}
+			fmt.Fprintln(c.OutOrStdout(), file)
+			return out.Close()
+		},
+	}
+	c.Flags().StringVar(&folder, "dir", "scenarios/incidents", "the folder of the file")
+	return c
 }
