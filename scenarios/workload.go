@@ -105,7 +105,8 @@ func (w *Workload) end() time.Duration {
 func drawWorkload(seed uint64, orders int) Workload {
 	w := Workload{Orders: map[string]*Order{}}
 	channels := drawChannels(seed)
-	rush := drawRush(sim.Rand(seed, "rush", ""))
+	opening := drawOpening(sim.Rand(seed, "opening", ""))
+	rush := drawRush(sim.Rand(seed, "rush", ""), opening)
 	for i := range orders {
 		name := orderName(i)
 		r := sim.Rand(seed, "workload", name)
@@ -130,8 +131,10 @@ func drawChannels(seed uint64) []string {
 	return pairs[sim.Draw(seed, "channels", 0)%uint64(len(pairs))]
 }
 
-// opening is how long new orders come in.
-const opening = 2 * time.Minute
+// drawOpening draws how long new orders come in: what comes at once is due at once.
+func drawOpening(r *rand.Rand) time.Duration {
+	return faults.Range{Min: 10 * time.Millisecond, Max: 4 * time.Minute}.Draw(r.Uint64())
+}
 
 // rush is when several want the last units of one SKU at once.
 type rush struct {
@@ -139,7 +142,9 @@ type rush struct {
 	sku string
 }
 
-func drawRush(r *rand.Rand) rush { return rush{within(r, 0, opening), drawSKU(r)} }
+func drawRush(r *rand.Rand, opening time.Duration) rush {
+	return rush{within(r, 0, opening), drawSKU(r)}
+}
 
 func drawSKU(r *rand.Rand) string { return fmt.Sprint("S", 1+r.IntN(len(usualStock))) }
 

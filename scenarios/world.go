@@ -270,7 +270,7 @@ func drawPolicy(seed uint64) Policy {
 	if r.IntN(8) == 0 || p.Close == system.CloseLocalOnly && r.IntN(2) == 0 { // hardly a charge is late for who asks first
 		p.LateSuccess = system.LateReinstate
 	}
-	ways := [][]system.CloseBy{nil, nil, {system.CloseByScan}, {system.CloseByScan, system.CloseByMessage}, {system.CloseByScan, system.CloseByExpiry}}
+	ways := [][]system.CloseBy{nil, {system.CloseByScan}, {system.CloseByScan}, {system.CloseByScan, system.CloseByMessage}, {system.CloseByScan, system.CloseByExpiry}}
 	p.CloseBy = slices.Clone(ways[r.IntN(len(ways))])
 	p.MessagesLost = r.IntN(8) == 0
 	p.LeasesGrantAll = r.IntN(4) == 0
