@@ -28,11 +28,11 @@ func (b Batch) Count() int {
 // error is about the harness.
 func (b Batch) Run(ctx context.Context) (*Report, error) {
 	began := time.Now()
-	outcomes, err := runAll(b.Workers, b.jobs(ctx), b.Progress)
+	outcomes, all, err := runAll(b.Workers, b.jobs(ctx), b.Progress)
 	if err != nil {
 		return nil, err
 	}
-	return newReport(outcomes, began), nil
+	return newReport(outcomes, all, began), nil
 }
 
 // jobs are the files' runs, file by file. The first of each file is run twice.

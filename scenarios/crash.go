@@ -60,7 +60,7 @@ func (e CrashEnumeration) Run(ctx context.Context) (*CrashReport, error) {
 	whole := &survey{}
 	c := e.Incident.Case()
 	c.survey = whole
-	own, err := runAll(1, slices.Values([]job{{c: c, twice: true}}), nil)
+	own, _, err := runAll(1, slices.Values([]job{{c: c, twice: true}}), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,8 @@ func (e CrashEnumeration) run(ctx context.Context, what string, tries []try) ([]
 	if e.Progress != nil && len(tries) > 0 {
 		progress = e.Progress(what, len(tries))
 	}
-	return runAll(e.Workers, e.jobs(ctx, tries), progress)
+	outcomes, _, err := runAll(e.Workers, e.jobs(ctx, tries), progress)
+	return outcomes, err
 }
 
 func (e CrashEnumeration) jobs(ctx context.Context, tries []try) iter.Seq[job] {

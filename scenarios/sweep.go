@@ -112,19 +112,57 @@ func (s Sweep) Check() error {
 type Report struct {
 	Seeds int `json:"seeds"`
 	Verdicts
-	Failures    []SeedFailure  `json:"failures"`
+	Failures []SeedFailure `json:"failures"`
+	sums
+	WallNs    int64     `json:"wall_ns"`
+	TraceHash string    `json:"trace_hash"` // of all seeds, in their order
+	Unreached []string  `json:"unreached"`
+	Coverage  *Coverage `json:"coverage,omitempty"`
+
+	proves bool // there were enough seeds, so that whatever is unreached counts
+}
+
+// sums are added up over many runs, in whatever order they end.
+type sums struct {
 	Steps       int            `json:"steps"`
 	Statements  int            `json:"statements"`
 	SimNs       int64          `json:"sim_ns"`
-	WallNs      int64          `json:"wall_ns"`
-	TraceHash   string         `json:"trace_hash"` // of all seeds, in their order
 	FaultsFired map[string]int `json:"faults_fired"`
 	Probes      map[string]int `json:"probes"`
 	Operations  map[string]int `json:"operations"`
-	Unreached   []string       `json:"unreached"`
-	Coverage    *Coverage      `json:"coverage,omitempty"`
+}
 
-	proves bool // there were enough seeds, so that whatever is unreached counts
+// newSums returns those of no run: no kind of fault has fired.
+func newSums() sums {
+	s := sums{FaultsFired: map[string]int{}, Probes: map[string]int{}, Operations: map[string]int{}}
+	for _, kind := range faults.Kinds() {
+		s.FaultsFired[string(kind)] = 0
+	}
+	return s
+}
+
+// sumsOf returns those of one run.
+func sumsOf(r *Result) sums {
+	s := sums{r.Steps, r.Statements, r.SimTime.Nanoseconds(), map[string]int{}, r.Probes, r.Operations}
+	for _, p := range r.Fired {
+		s.FaultsFired[string(p.Kind)]++
+	}
+	return s
+}
+
+func (s *sums) add(o sums) {
+	s.Steps += o.Steps
+	s.Statements += o.Statements
+	s.SimNs += o.SimNs
+	addCounts(s.FaultsFired, o.FaultsFired)
+	addCounts(s.Probes, o.Probes)
+	addCounts(s.Operations, o.Operations)
+}
+
+func addCounts(all, more map[string]int) {
+	for name, n := range more { // order-free: sums
+		all[name] += n
+	}
 }
 
 // Verdicts counts what many runs came to.
@@ -201,11 +239,11 @@ func (s Sweep) Run(ctx context.Context) (*Report, error) {
 	if s.Cover {
 		cover = newCoverage(s.Profile)
 	}
-	outcomes, err := runAll(s.Workers, s.jobs(ctx, cover), progress)
+	outcomes, all, err := runAll(s.Workers, s.jobs(ctx, cover), progress)
 	if err != nil {
 		return nil, err
 	}
-	r := newReport(outcomes, began)
+	r := newReport(outcomes, all, began)
 	if r.Coverage = cover; cover != nil {
 		cover.estimate()
 	}
@@ -233,43 +271,30 @@ func (s Sweep) jobs(ctx context.Context, cover *Coverage) iter.Seq[job] {
 	}
 }
 
-// newReport adds up the outcomes.
-func newReport(outcomes []outcome, began time.Time) *Report {
-	r := &Report{Seeds: len(outcomes), Failures: []SeedFailure{}, FaultsFired: map[string]int{}, Probes: map[string]int{}, Operations: map[string]int{}, Unreached: []string{}}
-	for _, kind := range faults.Kinds() {
-		r.FaultsFired[string(kind)] = 0
-	}
+// newReport puts the outcomes together, in the order of the jobs.
+func newReport(outcomes []outcome, all sums, began time.Time) *Report {
+	r := &Report{Seeds: len(outcomes), Failures: []SeedFailure{}, sums: all, Unreached: []string{}}
 	hash := fnv.New64a()
 	for _, o := range outcomes {
-		fmt.Fprintf(hash, "%d %016x\n", o.result.Case.Seed, o.result.TraceHash)
-		r.add(o)
+		fmt.Fprintf(hash, "%d %016x\n", o.seed, o.traceHash)
+		r.count(o.verdict)
+		r.Failures = append(r.Failures, o.failures...)
+		r.Unreached = append(r.Unreached, o.unreached...)
 	}
 	r.TraceHash = fmt.Sprintf("%016x", hash.Sum64())
 	r.WallNs = time.Since(began).Nanoseconds()
 	return r
 }
 
-func (r *Report) add(o outcome) {
-	r.count(o.verdict)
-	r.Failures = append(r.Failures, o.failures...)
-	r.Steps += o.result.Steps
-	r.Statements += o.result.Statements
-	r.SimNs += o.result.SimTime.Nanoseconds()
-	for _, p := range o.result.Fired {
-		r.FaultsFired[string(p.Kind)]++
+// unreached tells what was planned, or pinned, and did not come to pass.
+func (r *Result) unreached() (lines []string) {
+	for _, p := range r.Unreached {
+		lines = append(lines, p.String())
 	}
-	for name, n := range o.result.Probes {
-		r.Probes[name] += n
+	for _, m := range r.Missed {
+		lines = append(lines, m.String())
 	}
-	for name, n := range o.result.Operations {
-		r.Operations[name] += n
-	}
-	for _, p := range o.result.Unreached {
-		r.Unreached = append(r.Unreached, p.String())
-	}
-	for _, m := range o.result.Missed {
-		r.Unreached = append(r.Unreached, m.String())
-	}
+	return lines
 }
 
 // Verdict returns the worst that came up.

@@ -24,18 +24,23 @@ type job struct {
 // own: the first, and each fiftieth from there.
 const recheckEvery = 50
 
-// outcome is what is kept of a job.
+// outcome is what is kept of a job by itself. There may be a hundred thousand: it has only
+// what must be told in order, and nothing of the run's faults and workload.
 type outcome struct {
-	number   int
-	verdict  Verdict
-	result   Result // without its trace
-	failures []SeedFailure
+	number    int
+	verdict   Verdict
+	seed      uint64
+	traceHash uint64
+	failures  []SeedFailure
+	unreached []string // what was planned, or pinned, and was not reached
+
+	sums // until they have been added to those of all jobs
 }
 
 // runAll runs jobs side by side, on a number of workers (zero: one for each
-// processor), and returns the outcomes in the order of the jobs. progress, if not
-// nil, is called after each job, from one goroutine at a time.
-func runAll(workers int, jobs iter.Seq[job], progress func(done, failed int)) ([]outcome, error) {
+// processor), and returns the outcomes in the order of the jobs, and the sums over them.
+// progress, if not nil, is called after each job, from one goroutine at a time.
+func runAll(workers int, jobs iter.Seq[job], progress func(done, failed int)) ([]outcome, sums, error) {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -44,6 +49,7 @@ func runAll(workers int, jobs iter.Seq[job], progress func(done, failed int)) ([
 	var (
 		mu       sync.Mutex
 		outcomes []outcome
+		all      = newSums()
 		errs     []error
 		failed   int
 		running  sync.WaitGroup
@@ -60,6 +66,8 @@ func runAll(workers int, jobs iter.Seq[job], progress func(done, failed int)) ([
 			errs = append(errs, err)
 			return false
 		}
+		all.add(o.sums)
+		o.sums = sums{}
 		outcomes = append(outcomes, o)
 		if o.verdict != Pass {
 			failed++
@@ -82,7 +90,7 @@ func runAll(workers int, jobs iter.Seq[job], progress func(done, failed int)) ([
 	}
 	running.Wait()
 	slices.SortFunc(outcomes, func(a, b outcome) int { return cmp.Compare(a.number, b.number) })
-	return outcomes, errors.Join(errs...)
+	return outcomes, all, errors.Join(errs...)
 }
 
 // worker runs one case after the other.
@@ -116,7 +124,10 @@ func (w *worker) run(j job) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("%s: %w", j.c.Title(), err)
 	}
-	o := outcome{number: j.number, verdict: r.Verdict, failures: explainAll(r)}
+	o := outcome{
+		number: j.number, verdict: r.Verdict, seed: r.Case.Seed, traceHash: r.TraceHash,
+		failures: explainAll(r), unreached: r.unreached(), sums: sumsOf(r),
+	}
 	if j.twice {
 		difference, err := Recheck(r, w.watch.observe)
 		if err != nil {
@@ -130,8 +141,6 @@ func (w *worker) run(j job) (outcome, error) {
 	if j.cover != nil {
 		j.cover.add(r)
 	}
-	o.result = *r
-	o.result.Trace, o.result.Misfits = nil, nil
 	return o, nil
 }
 
