@@ -135,6 +135,9 @@ func (b buyer) request(ctx context.Context, method, url string, body []byte, key
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}
+	if b.op.Caller != "" {
+		r.Header.Set("X-Caller", b.op.Caller)
+	}
 	resp, err := b.p.HTTPClient().Do(r)
 	if err != nil {
 		return reply{}

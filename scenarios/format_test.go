@@ -85,7 +85,9 @@ func drawOperations(t *rapid.T, x *Incident) {
 			op.Forgery = rapid.SampledFrom(forgeries).Draw(t, "forgery")
 		}
 		if op.Verb != Pays && op.Verb != Reads && op.Verb != Forges {
-			op.Key = rapid.SampledFrom([]string{"", "key", "a-1"}).Draw(t, "key")
+			if op.Key = rapid.SampledFrom([]string{"", "key", "a-1"}).Draw(t, "key"); op.Key != "" {
+				op.Caller = rapid.SampledFrom([]string{"", "app", "web-2"}).Draw(t, "caller")
+			}
 		}
 		add(op)
 	}

@@ -73,7 +73,7 @@ const defaultOrders = 12
 // Draw returns the case of a seed under a profile.
 func Draw(seed uint64, profile faults.Profile) Case {
 	c := Case{Seed: seed, Start: drawStart(seed), Workload: drawWorkload(seed, defaultOrders), Policy: drawPolicy(seed), Profile: profile}
-	c.Channels = drawTimings(seed, c.Workload.channels())
+	c.Channels, c.Shop = drawTimings(seed, c.Workload.channels()), drawShop(seed)
 	return c
 }
 

@@ -28,11 +28,11 @@ type timelineVerb struct {
 // timelineVerbs are all of them. They are stimuli: what the harness does to the
 // system by itself.
 var timelineVerbs = []timelineVerb{
-	{"buyer", Creates, "[AMOUNT CNY] [key KEY]", "orders, and asks again until there is an answer; an amount is for what the order is not", "buyer creates A", readCreates, writeCreates},
-	{"buyer", Attempts, "CHANNEL [key KEY]", "opens a further attempt to pay, on another channel", "buyer attempts A alipay", readAttempts, writeAttempts},
+	{"buyer", Creates, "[AMOUNT CNY] [key KEY [by CALLER]]", "orders, and asks again until there is an answer; an amount is for what the order is not", "buyer creates A", readCreates, writeCreates},
+	{"buyer", Attempts, "CHANNEL [key KEY [by CALLER]]", "opens a further attempt to pay, on another channel", "buyer attempts A alipay", readAttempts, writeAttempts},
 	{"buyer", Pays, "[CHANNEL] [attempt N]", "pays at the channel, by default the order's", "buyer pays A", readPays, writePays},
-	{"buyer", Cancels, "[key KEY]", "cancels the order", "buyer cancels A on shop-2", readKey, writeKey},
-	{"buyer", Refunds, "[AMOUNT CNY] [key KEY]", "asks for money back, by default for all of it", "buyer refunds A 60.00 CNY", readRefunds, writeRefunds},
+	{"buyer", Cancels, "[key KEY [by CALLER]]", "cancels the order", "buyer cancels A on shop-2", readKey, writeKey},
+	{"buyer", Refunds, "[AMOUNT CNY] [key KEY [by CALLER]]", "asks for money back, by default for all of it", "buyer refunds A 60.00 CNY", readRefunds, writeRefunds},
 	{"buyer", Reads, "", "reads the order", "buyer reads A", nil, nil},
 	{"stranger", Forges, "FORGERY", "posts a notice that no channel sends: " + joinWords(forgeries), "stranger forges A unsigned", readForges, writeForges},
 }
@@ -112,6 +112,17 @@ const (
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
+// callerWord comes before the name of the caller whose key it is.
+const callerWord = "by"
+
+func readCaller(l *cursor) (string, error) {
+	caller, err := l.take("a caller")
+	if err == nil && !keyPattern.MatchString(caller.text) {
+		err = caller.errorf("a caller is 1 to 64 of A-Z, a-z, 0-9 and -, not %q", caller.text)
+	}
+	return caller.text, err
+}
+
 func readKey(_ *Incident, l *cursor, op *Operation) error {
 	if !l.skip(keyWord) {
 		return nil
@@ -121,6 +132,9 @@ func readKey(_ *Incident, l *cursor, op *Operation) error {
 		err = key.errorf("a key is 1 to 64 of A-Z, a-z, 0-9 and -, not %q", key.text)
 	}
 	op.Key = key.text
+	if err == nil && l.skip(callerWord) {
+		op.Caller, err = readCaller(l)
+	}
 	return err
 }
 
@@ -128,7 +142,11 @@ func writeKey(_ *Incident, op Operation, _ []Operation) []string {
 	if op.Key == "" {
 		return nil
 	}
-	return []string{keyWord, op.Key}
+	words := []string{keyWord, op.Key}
+	if op.Caller != "" {
+		words = append(words, callerWord, op.Caller)
+	}
+	return words
 }
 
 func readForges(_ *Incident, l *cursor, op *Operation) error {

@@ -39,7 +39,10 @@ type Operation struct {
 	Cents   int64  // of Refunds; of Creates, if it is not the order's own
 	// Key is the idempotency key, where it is shared with other operations. A refund
 	// under one leaves its number to the shop.
-	Key     string
+	Key string
+	// Caller says who sends the key, "" for nobody by name: different callers' keys are
+	// different.
+	Caller  string
 	Forgery Forgery // of Forges
 	On      string  // the shop that is asked; "" for any
 }

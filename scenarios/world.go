@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -253,6 +254,15 @@ func drawTimings(seed uint64, names []string) (setups []ChannelSetup) {
 		setups = append(setups, ChannelSetup{Name: name, Settings: settings})
 	}
 	return setups
+}
+
+// drawShop draws how much a job of the shops reads at once: what is in a run would never
+// fill a page of the usual size.
+func drawShop(seed uint64) []Setting {
+	if batch := sim.Draw(seed, "batch", 0) % 8; batch > 0 && batch < 6 {
+		return []Setting{{"scan-batch", strconv.FormatUint(batch, 10)}}
+	}
+	return nil
 }
 
 func drawMillis(r *rand.Rand, longest time.Duration) string {

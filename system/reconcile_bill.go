@@ -230,7 +230,7 @@ type billPage struct {
 func (c channelClient) bill(ctx context.Context, d billDay) (billPage, error) {
 	var page billPage
 	err := c.post(ctx, d.channel, "/bill", billRequest{
-		MerchantID: c.cfg.MerchantID, Date: d.day, After: d.place, Limit: maxBatch,
+		MerchantID: c.cfg.MerchantID, Date: d.day, After: d.place, Limit: c.cfg.ScanBatch,
 	}, &page)
 	if err != nil {
 		return page, err
