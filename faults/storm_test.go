@@ -617,7 +617,7 @@ func TestStrategiesStrikeOnlyWhereTheySay(t *testing.T) {
 			alone := op == "InsertPayment" && s.N%2 == 0 // outside a transaction
 			first := op == "InsertPayment" && s.N%2 == 1 // inside, and before it has the lock
 			return s.Phase == sim.Before && (op == "BEGIN" || op == "COMMIT" || alone || first)
-		}, []Rate{{1, 6}}, 100 * time.Microsecond, 5 * second},
+		}, []Rate{{3, 4}}, 5 * ms, 4 * second},
 	} {
 		strategy, err := StrategyNamed(name)
 		require.NoError(t, err)
@@ -633,8 +633,14 @@ func TestStrategiesStrikeOnlyWhereTheySay(t *testing.T) {
 		used := map[int]bool{}
 		for seed := range uint64(12) {
 			s := stormOf(seed, profile)
-			stalls := 0
+			stalls, there := 0, there
+			if strategy.slowPlaces {
+				there = 0
+			}
 			for i := range steps {
+				if strategy.slowPlaces && c.where(&steps[i]) && sim.Draw(seed, "slow", siteOf(&steps[i]))%slowSites == 0 {
+					there++
+				}
 				strike := s.Step(steps[i])
 				if strike == (sim.Strike{}) {
 					continue
