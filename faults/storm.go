@@ -79,8 +79,8 @@ const (
 	quietFactor  = 2
 )
 
-// slowSites is how many places there are for each that is slow.
-const slowSites = 5
+// slowSite: one site in so many is slow, where the strategy has slow sites.
+const slowSite = 5
 
 // A quarter of the trades has nearly all the troubles of a run: what goes wrong needs two
 // of them more often than not, such as a query that lags and a notice that never comes.
@@ -262,9 +262,9 @@ func (s *Storm) stallAt(c *chance, step *sim.Step, site uint64) *chance {
 	switch {
 	case s.strategy.at != nil && !s.strategy.at(step):
 		return nil
-	case !s.strategy.slowPlaces:
+	case !s.strategy.slowSites:
 		return c
-	case sim.Draw(s.seed, "slow", site)%slowSites != 0:
+	case sim.Draw(s.seed, "slow", site)%slowSite != 0:
 		return nil
 	}
 	slow := *c

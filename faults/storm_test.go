@@ -634,11 +634,11 @@ func TestStrategiesStrikeOnlyWhereTheySay(t *testing.T) {
 		for seed := range uint64(12) {
 			s := stormOf(seed, profile)
 			stalls, there := 0, there
-			if strategy.slowPlaces {
+			if strategy.slowSites {
 				there = 0
 			}
 			for i := range steps {
-				if strategy.slowPlaces && c.where(&steps[i]) && sim.Draw(seed, "slow", siteOf(&steps[i]))%slowSites == 0 {
+				if strategy.slowSites && c.where(&steps[i]) && sim.Draw(seed, "slow", siteOf(&steps[i]))%slowSite == 0 {
 					there++
 				}
 				strike := s.Step(steps[i])

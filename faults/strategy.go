@@ -16,10 +16,11 @@ type Strategy struct {
 
 	stalls func(seed uint64) Odds
 	at     func(*sim.Step) bool // where; nil is everywhere
-	// slowPlaces says that these are slow places: some of them in each run, each by a time of
-	// its own. inLoops is the range of that time where nobody waits for an answer.
-	slowPlaces bool
-	inLoops    Range
+	// slowSites says that some of these sites, the places in the code, are slow in each run,
+	// each by a time of its own. inLoops is the range of that time where nobody waits for an
+	// answer.
+	slowSites bool
+	inLoops   Range
 }
 
 // Strategies returns the strategies in the order of the docs.
@@ -50,8 +51,8 @@ func Strategies() []Strategy {
 			stalls: func(uint64) Odds {
 				return Odds{Kind: Stall, Rate: Rate{3, 4}, For: Range{10 * ms, 4 * second}}
 			},
-			slowPlaces: true,
-			inLoops:    Range{10 * ms, 30 * second}, // longer than a lease
+			slowSites: true,
+			inLoops:   Range{10 * ms, 30 * second}, // longer than a lease
 			at: func(s *sim.Step) bool {
 				return s.Phase == sim.Before && (s.SQL == sim.SQLBegin || s.SQL == sim.SQLCommit || s.Waits)
 			},

@@ -25,14 +25,14 @@ func (w *Workload) drawCareless(name string, order *Order, created, paid time.Du
 		w.add(create)
 		w.add(Operation{At: paid + within(r, 0, time.Minute), Verb: Cancels, Order: name, Key: key})
 		w.add(Operation{At: paid + within(r, 0, 2*time.Minute), Verb: Refunds, Order: name, Cents: 1 + order.Cents/4, Key: key})
-	case 6: // the key of somebody else, who calls himself otherwise
-		create.Key, create.Caller = "same-key", "caller-"+name
-		w.add(create)
 	case 4, 5: // one refund, and perhaps another amount under its key
 		refund := Operation{At: paid + within(r, 0, 2*time.Minute), Verb: Refunds, Order: name, Cents: 1 + order.Cents/4, Key: key}
 		again := refund
 		again.Cents += int64(r.IntN(2))
 		w.atOnce(refund, again, r)
+	case 6: // the key of somebody else, who calls himself otherwise
+		create.Key, create.Caller = "same-key", "caller-"+name
+		w.add(create)
 	}
 }
 

@@ -3,10 +3,8 @@ package scenarios
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,18 +115,17 @@ func (r *HuntReport) IsVoid() bool { return !r.Control.Passed || r.Control.Blata
 // with it.
 func (h Hunt) Run(ctx context.Context) (*HuntReport, error) {
 	began := time.Now()
-	folder, err := os.MkdirTemp("", "tillstorm-hunt-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder)
-	p, err := newPlanter(ctx, folder)
-	if err != nil {
-		return nil, err
-	}
 	r := &HuntReport{Total: len(h.Defects), Seeds: h.Seeds.String(), Profile: h.Profile.Name, Defects: make([]HuntedDefect, len(h.Defects))}
-	if r.Control.Blatant, err = h.huntBlatant(ctx, p); err != nil {
+	if err := withPlanter(ctx, func(p *planter) error { return h.run(ctx, p, r) }); err != nil {
 		return nil, err
+	}
+	r.WallNs = time.Since(began).Nanoseconds()
+	return r, nil
+}
+
+func (h Hunt) run(ctx context.Context, p *planter, r *HuntReport) (err error) {
+	if r.Control.Blatant, err = h.huntBlatant(ctx, p); err != nil {
+		return err
 	}
 	var mu sync.Mutex
 	inParallel(h.Workers, len(h.Defects), func(i int) {
@@ -145,13 +142,9 @@ func (h Hunt) Run(ctx context.Context) (*HuntReport, error) {
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	if err := h.control(ctx, p, r); err != nil {
-		return nil, err
-	}
-	r.WallNs = time.Since(began).Nanoseconds()
-	return r, nil
+	return h.control(ctx, p, r)
 }
 
 // ranges are the disjoint parts of the seeds.
@@ -227,24 +220,11 @@ func (h Hunt) catch(ctx context.Context, program string, d *Defect, seeds Seeds,
 
 // sweep runs a program's sweep and returns its report.
 func (h Hunt) sweep(ctx context.Context, program string, seeds Seeds, flags ...string) (*Report, error) {
-	args := append([]string{"sweep", "--seeds", seeds.String(), "--profile", h.Profile.Name, "--json"}, flags...)
+	args := append([]string{"sweep", "--seeds", seeds.String(), "--profile", h.Profile.Name}, flags...)
 	if h.Profile.Strategy.Name != "" {
 		args = append(args, "--strategy", h.Profile.Strategy.Name)
 	}
-	c := exec.CommandContext(ctx, program, args...)
-	var stderr strings.Builder
-	c.Stderr = &stderr
-	out, err := c.Output()
-	r := &Report{}
-	if json.Unmarshal(out, r) != nil {
-		return nil, fmt.Errorf("the sweep of %s ended with %w: %s", seeds, err, lastLine(stderr.String()))
-	}
-	return r, nil
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
+	return reportOf(ctx, program, args...)
 }
 
 // huntBlatant returns how many seeds the blatant defect takes, 0 if it gets away.

@@ -70,7 +70,7 @@ func TestCatchNeedsAReport(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "dies")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho out of memory >&2; exit 2\n"), 0o700))
 	_, err := Hunt{}.catch(t.Context(), program, &Defect{}, Seeds{1, 30}, &HuntedDefect{})
-	assert.EqualError(t, err, "the sweep of 1-30 ended with exit status 2: out of memory")
+	assert.EqualError(t, err, "sweep --seeds 1-30: exit status 2: out of memory")
 }
 
 func TestHuntRanges(t *testing.T) {

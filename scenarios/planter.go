@@ -2,19 +2,36 @@ package scenarios
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 )
 
 const modulePath = "github.com/tillstorm/tillstorm"
 
-// planter builds tillstorm with defects in it.
+// planter builds tillstorm with defects in it, and runs what it has built.
 type planter struct {
 	root   string // of the sources
 	folder string // for what is made
+}
+
+// withPlanter lends a planter with a folder of its own, which is gone afterwards.
+func withPlanter(ctx context.Context, use func(*planter) error) error {
+	folder, err := os.MkdirTemp("", "tillstorm-planted-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	p, err := newPlanter(ctx, folder)
+	if err != nil {
+		return err
+	}
+	return use(p)
 }
 
 // newPlanter finds the sources: those of the module that the working folder is in.
@@ -49,6 +66,47 @@ func (p *planter) build(ctx context.Context, d *Defect) (program string, err err
 		return "", fmt.Errorf("the system does not build with %s: %w\n%s", name, err, out)
 	}
 	return program, nil
+}
+
+// reportOf runs a program that was built, a sweep or a run with --json, and returns its
+// report.
+func reportOf(ctx context.Context, program string, args ...string) (*Report, error) {
+	c := exec.CommandContext(ctx, program, append(args, "--json")...)
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	out, err := c.Output()
+	r := &Report{}
+	if json.Unmarshal(out, r) != nil {
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(args[:min(3, len(args))], " "), err, lastLine(stderr.String()))
+	}
+	return r, nil
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// inParallel calls f for the numbers below n, as many at once as there are workers (zero:
+// one for each processor).
+func inParallel(workers, n int, f func(i int)) {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	next := make(chan int)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	running.Wait()
 }
 
 // BuildWith builds tillstorm with the defect of that name, one of scenarios/defects,

@@ -3,13 +3,10 @@ package scenarios
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -72,16 +69,22 @@ func (r *ProofReport) Verdict() Verdict {
 // harness; one of a defect's own is told with its files.
 func (p Proof) Run(ctx context.Context) (*ProofReport, error) {
 	began := time.Now()
-	folder, err := os.MkdirTemp("", "tillstorm-proof-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder)
-	plant, err := newPlanter(ctx, folder)
-	if err != nil {
-		return nil, err
-	}
 	r := &ProofReport{Files: []ProvenFile{}, Unnamed: []string{}}
+	err := withPlanter(ctx, func(plant *planter) error {
+		p.proveAll(ctx, plant, r)
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(r.Files, func(a, b ProvenFile) int {
+		return cmp.Or(strings.Compare(a.File, b.File), strings.Compare(a.Defect, b.Defect))
+	})
+	r.WallNs = time.Since(began).Nanoseconds()
+	return r, nil
+}
+
+func (p Proof) proveAll(ctx context.Context, plant *planter, r *ProofReport) {
 	defects := p.defects(r)
 	var mu sync.Mutex
 	inParallel(p.Workers, len(defects), func(i int) {
@@ -95,11 +98,6 @@ func (p Proof) Run(ctx context.Context) (*ProofReport, error) {
 			}
 		}
 	})
-	slices.SortFunc(r.Files, func(a, b ProvenFile) int {
-		return cmp.Or(strings.Compare(a.File, b.File), strings.Compare(a.Defect, b.Defect))
-	})
-	r.WallNs = time.Since(began).Nanoseconds()
-	return r, ctx.Err()
 }
 
 func (r *ProofReport) add(f ProvenFile) {
@@ -154,19 +152,11 @@ func (p Proof) runPlanted(ctx context.Context, plant *planter, defect string, fi
 		return nil, err
 	}
 	defer os.Remove(program)
-	args := []string{"run", "--json"}
+	args := []string{"run"}
 	for _, f := range files {
 		args = append(args, f.File)
 	}
-	c := exec.CommandContext(ctx, program, args...)
-	var stderr strings.Builder
-	c.Stderr = &stderr
-	out, err := c.Output()
-	r := &Report{}
-	if json.Unmarshal(out, r) != nil {
-		return nil, fmt.Errorf("the run ended with %w: %s", err, lastLine(stderr.String()))
-	}
-	return r, nil
+	return reportOf(ctx, program, args...)
 }
 
 // judge looks for the named property among what broke in the file.
@@ -182,27 +172,6 @@ func (f *ProvenFile) judge(r *Report) {
 			f.Also = append(f.Also, failure.Property)
 		}
 	}
-}
-
-// inParallel calls f for the numbers below n, as many at once as there are workers.
-func inParallel(workers, n int, f func(i int)) {
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	next := make(chan int)
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	running.Wait()
 }
 
 // CheckDefects refuses an incident that must fail under a defect which is not there. It

@@ -43,7 +43,7 @@ func (e verdictError) orNil() error {
 }
 
 // gcPercent lets the heap grow to five times what is in use before it is collected: a
-// world is small and soon over, and collecting more often costs a tenth of a sweep.
+// world is small and soon over, and collecting more often costs a sixth of a sweep.
 const gcPercent = 400
 
 func main() {
