@@ -38,6 +38,7 @@ type Evidence struct {
 	jobs      jobs
 	callbacks callbacks
 	looks     looks
+	past      past
 
 	commit   commit
 	accounts accounts
@@ -74,7 +75,7 @@ func New(trace *sim.Trace) *Evidence {
 		booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
 		accounts: newAccounts(), effects: newEffectCounts(), sums: newRefundSums(), shelves: map[string]*shelf{},
 		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(),
-		jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), homes: map[string]string{}, reached: make([]int, len(probes)),
+		jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), past: newPast(), homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e
