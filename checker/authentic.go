@@ -21,6 +21,11 @@ type noticeBody struct {
 	RefundNo string `json:"refundNo"`
 }
 
+func noticeOf(m *sim.Message) (n noticeBody) {
+	_ = json.Unmarshal(m.Body, &n) // what is no JSON says nothing
+	return n
+}
+
 // isCallback says whether a message is one that channels post.
 func isCallback(m *sim.Message) bool { return m.Kind == "callback" || m.Kind == "refund-callback" }
 
@@ -42,9 +47,8 @@ func observeAuthenticOnly(e *Evidence, r *sim.Record) {
 
 // doubtOf tells what is wrong with a callback as it arrives, by what is known then.
 func (e *Evidence) doubtOf(m *sim.Message) doubt {
-	d := doubt{kind: m.Kind}
-	_ = json.Unmarshal(m.Body, &d.notice) // what is no JSON says nothing
-	n := d.notice
+	n := noticeOf(m)
+	d := doubt{kind: m.Kind, notice: n}
 	row := e.attempts[n.OutTradeNo]
 	if m.Kind == "refund-callback" {
 		row = e.accounts.intents[n.RefundNo]

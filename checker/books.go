@@ -43,25 +43,37 @@ func (e *Evidence) returned() map[string]int64 {
 func chargeOf(row *sim.Change) string { return row.Database + " " + row.Text("channel_txn") }
 
 // endNoOrphanMoney follows each charge of the ledgers to its end: it has paid its
-// order, or it has gone back whole.
+// order, or it has gone back whole. Where it has paid the order, the order says whether it
+// has gone back.
 func endNoOrphanMoney(e *Evidence) {
 	back := e.returned()
 	for _, charge := range e.ledgerRows("charges") {
 		order, txn, amount := charge.Text("order_no"), chargeOf(charge), amountOf(charge)
-		returned := Money{back[txn], amount.Currency}
-		if row := e.orders[order]; row != nil && row.Text("status") != "CLOSED" && row.Text("paid_channel")+" "+row.Text("paid_txn") == txn {
-			continue // what it gave back of it is refund-bounded's
-		}
-		if returned.Cents == amount.Cents {
+		row, returned := e.orders[order], Money{back[txn], amount.Currency}
+		status, pays := e.statusOf(order), row != nil && paidBy(row) == txn
+		whole, roles, what := returned == amount, "charge of an order "+status, "which did not pay it"
+		if pays && status != "CLOSED" {
+			roles, what = "paying "+roles, "which did pay it"
+			if whole == (status == "REFUNDED") { // what it gave back of it besides is refund-bounded's
+				continue
+			}
+		} else if whole {
 			continue
 		}
-		what := "nothing of it went back"
-		if returned.Cents > 0 {
-			what = fmt.Sprintf("%s of it went back", returned)
+		stake := Money{abs(amount.Cents - returned.Cents), amount.Currency}
+		if whole { // its goods are given away
+			stake = amount
 		}
-		e.fail(Failure{Order: order, Stake: Money{abs(amount.Cents - returned.Cents), amount.Currency}, Roles: "charge of an order " + e.statusOf(order), Message: fmt.Sprintf(
-			"order %s is %s, its buyer was charged %s with %s, which did not pay it, and %s", order, e.statusOf(order), amount, txn, what)})
+		e.fail(Failure{Order: order, Stake: stake, Roles: roles, Message: fmt.Sprintf(
+			"order %s is %s, its buyer was charged %s with %s, %s, and %s", order, status, amount, txn, what, backTold(returned))})
 	}
+}
+
+func backTold(returned Money) string {
+	if returned.Cents == 0 {
+		return "nothing of it went back"
+	}
+	return fmt.Sprintf("%s of it went back", returned)
 }
 
 func abs(n int64) int64 { return max(n, -n) }

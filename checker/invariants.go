@@ -90,15 +90,36 @@ func observeClosedIsFinal(e *Evidence, r *sim.Record) {
 	if !isRow(r, "orders") || e.old == nil || e.old.Text("status") != "CLOSED" || r.Change.Text("status") == "CLOSED" {
 		return
 	}
-	if e.reinstate && r.Change.Text("status") == "PAID" {
+	order, to := e.old.Text("order_no"), r.Change.Text("status")
+	if e.reinstate && to == "PAID" && !e.isCancelled(e.old) {
+		e.atCommit(func(by *sim.Record) { e.judgeReinstated(order, by) })
 		return
 	}
-	order, to := e.old.Text("order_no"), r.Change.Text("status")
 	if r.Change.Deleted() {
 		to = "nothing"
 	}
 	e.fail(Failure{Order: order, Stake: amountOf(e.old), Roles: "CLOSED to " + to + " by " + sim.Role(r.Task), Message: fmt.Sprintf(
 		"order %s came back from CLOSED to %s at %s: %s on an order whose goods were given up", order, to, e.at(r), amountOf(e.old))})
+}
+
+// isCancelled says whether an order's buyer wants it no more, as the order says, or as was
+// promised.
+func (e *Evidence) isCancelled(order *sim.Change) bool {
+	return order.Text("close_reason") == "cancelled" || e.accounts.messages["cancel "+order.Text("order_no")] != nil
+}
+
+// judgeReinstated finds an order that is opened again though its stock is not frozen again.
+func (e *Evidence) judgeReinstated(order string, by *sim.Record) {
+	row := e.orders[order]
+	if row == nil || row.Text("sku") == "" {
+		return
+	}
+	number, frozen := row.Text("stock_no"), e.shelf(row.Text("sku"))
+	if frozen.byHand || e.accounts.moves["freeze "+number] != nil && e.accounts.moves["release "+number] == nil {
+		return
+	}
+	e.fail(Failure{Order: order, Stake: amountOf(row), Seq: by.Seq, Roles: "without stock by " + sim.Role(by.Task), Message: fmt.Sprintf(
+		"order %s of %s was opened again at %s, and its %d of %s are not frozen for it", order, amountOf(row), e.at(by), row.Int("quantity"), row.Text("sku"))})
 }
 
 // legal are the status changes that the specification allows. The list is written
