@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tillstorm/tillstorm/sim"
 )
@@ -56,8 +57,9 @@ type Evidence struct {
 
 	hands map[string]byHand // the first row of an order that a person changed
 
-	reinstate bool // the policy by which CLOSED may become PAID
-	restless  int  // the steps of a run that did not come to rest
+	zones     map[string]*time.Location // of the channels' bills
+	reinstate bool                      // the policy by which CLOSED may become PAID
+	restless  int                       // the steps of a run that did not come to rest
 }
 
 type rowKey struct {
@@ -75,7 +77,7 @@ func New(trace *sim.Trace) *Evidence {
 		booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
 		accounts: newAccounts(), effects: newEffectCounts(), sums: newRefundSums(), shelves: map[string]*shelf{},
 		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(),
-		jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), past: newPast(), homes: map[string]string{}, reached: make([]int, len(probes)),
+		jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), past: newPast(), zones: map[string]*time.Location{}, homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e

@@ -206,6 +206,7 @@ func endGapFound(e *Evidence) {
 		}
 	}
 	e.missBills()
+	e.missDays()
 	e.missHands()
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -113,6 +114,7 @@ func splitTwin(text string) (verdicts, history string) {
 func judge(t *testing.T, history string, properties ...string) []checker.Failure {
 	trace := &sim.Trace{}
 	evidence := checker.New(trace).Judge(properties...)
+	evidence.BillsIn("mock", time.UTC)
 	history, reinstates := strings.CutPrefix(history, "policy reinstate\n")
 	if reinstates {
 		evidence.AllowReinstatement()
