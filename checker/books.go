@@ -224,7 +224,7 @@ func endFinallyTerminal(e *Evidence) {
 		e.failRestless()
 		return
 	}
-	for _, table := range []string{"orders", "refunds", "outbox", "notifications"} {
+	for _, table := range []string{"orders", "payment_orders", "refunds", "outbox", "notifications"} {
 		for _, row := range e.table(table) {
 			if !isPending(row) {
 				continue

@@ -141,10 +141,11 @@ func (e *Evidence) apply(c *sim.Change) {
 // pendingStates are, for each table, the states of a row that something has yet to
 // become of.
 var pendingStates = map[string]string{
-	"orders":        "CREATED REFUNDING",
-	"notifications": "PENDING",
-	"outbox":        "PENDING",
-	"refunds":       "REQUESTED ACCEPTED PROCESSING",
+	"orders":         "CREATED REFUNDING",
+	"notifications":  "PENDING",
+	"outbox":         "PENDING",
+	"refunds":        "REQUESTED ACCEPTED PROCESSING",
+	"payment_orders": "OPEN",
 }
 
 // isPending says whether something has yet to become of a row.
