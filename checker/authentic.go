@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/tillstorm/tillstorm/sim"
@@ -9,21 +8,10 @@ import (
 
 // doubt is why a callback is not to be believed.
 type doubt struct {
-	notice noticeBody
+	notice body
 	kind   string
 	forged bool // no channel has sent it
 	why    string
-}
-
-// noticeBody is what a callback says, of a charge or of a refund.
-type noticeBody struct {
-	body
-	RefundNo string `json:"refundNo"`
-}
-
-func noticeOf(m *sim.Message) (n noticeBody) {
-	_ = json.Unmarshal(m.Body, &n) // what is no JSON says nothing
-	return n
 }
 
 // isCallback says whether a message is one that channels post.
@@ -47,7 +35,7 @@ func observeAuthenticOnly(e *Evidence, r *sim.Record) {
 
 // doubtOf tells what is wrong with a callback as it arrives, by what is known then.
 func (e *Evidence) doubtOf(m *sim.Message) doubt {
-	n := noticeOf(m)
+	n := parse(m)
 	d := doubt{kind: m.Kind, notice: n}
 	row := e.attempts[n.OutTradeNo]
 	if m.Kind == "refund-callback" {

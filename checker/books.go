@@ -89,6 +89,9 @@ func (e *Evidence) statusOf(order string) string {
 // has done it: what it has accepted may still fail. By the end nobody can tell any more.
 func observeBooksMatchChannel(e *Evidence, r *sim.Record) {
 	row := r.Change
+	if isRow(r, "orders") && row.Text("status") == "REFUNDED" && (e.old == nil || e.old.Text("status") != "REFUNDED") {
+		e.atCommit(func(by *sim.Record) { e.judgeRefunded(row, by) })
+	}
 	if !isRow(r, "refunds") || row.Database != shopDB || row.Text("state") != "SUCCEEDED" || e.old != nil && e.old.Text("state") == "SUCCEEDED" {
 		return
 	}
@@ -100,6 +103,17 @@ func observeBooksMatchChannel(e *Evidence, r *sim.Record) {
 		e.differ(row.Text("order_no"), amountOf(row), "refund that is not done yet by "+sim.Role(r.Task), fmt.Sprintf(
 			"refund %s of %s is done in our books at %s, and the channel says %s", name, amountOf(row), e.at(r), said))
 	}
+}
+
+// judgeRefunded finds an order that our books take for refunded before its channel has given
+// back all of what has paid it.
+func (e *Evidence) judgeRefunded(order *sim.Change, by *sim.Record) {
+	name, price, back := order.Text("order_no"), amountOf(order), e.returned()[paidBy(order)]
+	if back >= price.Cents {
+		return
+	}
+	e.fail(Failure{Order: name, Stake: Money{price.Cents - back, price.Currency}, Seq: by.Seq, Roles: "order that is not refunded yet by " + sim.Role(by.Task), Message: fmt.Sprintf(
+		"order %s of %s is REFUNDED since %s, and %s has given back %s of it", name, price, e.at(by), order.Text("paid_channel"), Money{back, price.Currency})})
 }
 
 // endBooksMatchChannel compares our books with the ledgers, charge by charge and

@@ -32,7 +32,7 @@ func TestBooks(t *testing.T) {
 		tells      string
 	}{
 		{"an order that was paid", lines(paidOrder, charge, applied), "", ""},
-		{"an order whose money went back", lines(strings.Replace(paidOrder, "PAID", "REFUNDED", 1), charge, applied, theirRefund, ourRefund), "", ""},
+		{"an order whose money went back", lines(paidOrder, charge, applied, theirRefund, ourRefund, strings.Replace(paidOrder, "PAID", "REFUNDED", 1)), "", ""},
 		{"a late charge that went back", lines(closedOrder, charge, late, theirRefund, ourRefund), "", ""},
 		{"nothing happened", "", "", ""},
 		{"a refund in two parts", lines(closedOrder, charge, late,
@@ -50,6 +50,8 @@ func TestBooks(t *testing.T) {
 		{"a surplus charge that is kept", lines(paidOrder, charge, applied,
 			strings.Replace(charge, "T1", "T2", 1), strings.Replace(strings.Replace(applied, "T1", "T2", 1), "applied", "surplus", 1)), "no-orphan-money", "did not pay it"},
 
+		{"an order that counts as refunded before its money is back", lines(paidOrder, charge, applied, strings.Replace(paidOrder, "PAID", "REFUNDED", 1), theirRefund, ourRefund),
+			"books-match-channel", "wechat has given back 0.00 CNY of it"},
 		{"an order that counts as refunded, and half of its money went back", lines(strings.Replace(paidOrder, "PAID", "REFUNDED", 1), charge, applied,
 			strings.ReplaceAll(theirRefund, "19800", "9900"), strings.ReplaceAll(ourRefund, "19800", "9900")), "no-orphan-money", "99.00 CNY of it went back"},
 		{"an order that counts as paid, and its money went back", lines(paidOrder, charge, applied, theirRefund, ourRefund), "no-orphan-money", "198.00 CNY of it went back"},

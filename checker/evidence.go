@@ -246,6 +246,7 @@ type body struct {
 	AmountCents int64  `json:"amountCents"`
 	Currency    string `json:"currency"`
 	State       string `json:"state"` // of a channel's notice
+	RefundNo    string `json:"refundNo"`
 }
 
 // takesMoney says whether a channel's notice is about a charge: it may also tell that

@@ -38,7 +38,7 @@ func (e *Evidence) guardNotice(r *sim.Record) {
 	if request == nil {
 		return
 	}
-	notice := noticeOf(request)
+	notice := parse(request)
 	kind, number := "charge-refused", notice.ChannelTxn
 	if request.Kind == "refund-callback" {
 		kind, number = "refund-mismatch", notice.RefundNo

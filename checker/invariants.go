@@ -188,11 +188,13 @@ func endLegalTransitions(e *Evidence) {
 
 // ack is something the system has acknowledged to somebody outside.
 type ack struct {
-	order, txn string // txn is "" for the order itself
-	status     string // what it said of the order
-	amount     Money
-	where      string
-	role       string
+	order       string
+	txn, refund string // of which charge or refund; "" for the order itself
+	promise     string // the message that keeps what was promised, while the order is CREATED
+	status      string // what it said of the order
+	amount      Money
+	where       string
+	role        string
 }
 
 // observeAckedIsDurable remembers what is acknowledged, and finds it missing: at
@@ -204,7 +206,7 @@ func observeAckedIsDurable(e *Evidence, r *sim.Record) {
 			e.acks[a.order] = append(e.acks[a.order], a)
 			e.verify(a, r)
 		}
-	case isRow(r, "orders"), isRow(r, "payment_records"):
+	case isRow(r, "orders"), isRow(r, "payment_records"), isRow(r, "refunds") && r.Change.Database == shopDB:
 		order := r.Change.Text("order_no")
 		e.verifyAll(order, r)
 		if e.old != nil && e.old.Text("order_no") != order {
@@ -226,7 +228,7 @@ func (e *Evidence) ackOf(r *sim.Record) (ack, bool) {
 		return ack{}, false
 	}
 	asked, said := parse(request), parse(r.Message)
-	a := ack{order: asked.OrderNo, status: said.Status, where: e.at(r), role: r.Message.Kind, amount: asked.amount()}
+	a := ack{order: cmp.Or(asked.OrderNo, said.OrderNo), status: said.Status, where: e.at(r), role: r.Message.Kind, amount: asked.amount()}
 	switch r.Message.Kind {
 	case "create":
 		if said.AmountCents != 0 {
@@ -236,6 +238,12 @@ func (e *Evidence) ackOf(r *sim.Record) (ack, bool) {
 	case "callback":
 		a.txn = asked.txn()
 		return a, asked.takesMoney()
+	case "ask-refund":
+		a.refund, a.amount, a.status = said.RefundNo, said.amount(), ""
+		return a, a.refund != ""
+	case "cancel":
+		a.promise, a.amount = "cancel "+a.order, e.price(a.order)
+		return a, true
 	}
 	return ack{}, false
 }
@@ -261,8 +269,11 @@ func (e *Evidence) lost(a ack) string {
 		return "there is no such order"
 	}
 	booked, name := order, "it"
-	if a.txn != "" {
+	switch {
+	case a.txn != "":
 		booked, name = e.records[a.txn], "charge "+a.txn
+	case a.refund != "":
+		booked, name = e.accounts.intents[a.refund], "refund "+a.refund
 	}
 	switch status := order.Text("status"); {
 	case booked == nil:
@@ -273,6 +284,8 @@ func (e *Evidence) lost(a ack) string {
 		return fmt.Sprintf("%s is in the books with %s", name, amountOf(booked))
 	case a.status == "PAID" && status != "PAID" && status != "REFUNDING" && status != "REFUNDED":
 		return "it is " + status
+	case a.promise != "" && status == "CREATED" && e.accounts.messages[a.promise] == nil:
+		return "it is CREATED, and no message was committed that changes that"
 	}
 	return ""
 }
