@@ -145,6 +145,9 @@ func observeLegalTransitions(e *Evidence, r *sim.Record) {
 	if e.old != nil {
 		from = e.old.Text("status")
 	}
+	if to == "CLOSED" && from != to {
+		e.atCommit(func(by *sim.Record) { e.judgeClosed(row, by) })
+	}
 	if row.Deleted() {
 		row = e.old
 	}
@@ -154,6 +157,21 @@ func observeLegalTransitions(e *Evidence, r *sim.Record) {
 	from, to = cmp.Or(from, "nothing"), cmp.Or(to, "nothing")
 	e.fail(Failure{Order: row.Text("order_no"), Stake: amountOf(row), Roles: from + " to " + to + " by " + sim.Role(r.Task), Message: fmt.Sprintf(
 		"order %s of %s went from %s to %s at %s", row.Text("order_no"), amountOf(row), from, to, e.at(r))})
+}
+
+// judgeClosed finds an order that is closed beside an attempt that is open: whoever has the
+// attempt's token takes it for payable.
+func (e *Evidence) judgeClosed(order *sim.Change, by *sim.Record) {
+	for n := 1; ; n++ {
+		number := fmt.Sprintf("%s-%d", order.Text("order_no"), n)
+		switch attempt := e.attempts[number]; {
+		case attempt == nil:
+			return
+		case attempt.Text("state") == "OPEN":
+			e.fail(Failure{Order: order.Text("order_no"), Stake: amountOf(order), Seq: by.Seq, Roles: "closed with an open attempt by " + sim.Role(by.Task), Message: fmt.Sprintf(
+				"order %s of %s was closed at %s, and its attempt %s is open", order.Text("order_no"), amountOf(order), e.at(by), number)})
+		}
+	}
 }
 
 // observeLog follows an order's log: each entry goes on from the one before.
