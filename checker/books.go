@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/tillstorm/tillstorm/sim"
 )
@@ -92,6 +93,9 @@ func observeBooksMatchChannel(e *Evidence, r *sim.Record) {
 	if isRow(r, "orders") && row.Text("status") == "REFUNDED" && (e.old == nil || e.old.Text("status") != "REFUNDED") {
 		e.atCommit(func(by *sim.Record) { e.judgeRefunded(row, by) })
 	}
+	if isRow(r, "trades") && e.old == nil {
+		e.judgeTrade(r)
+	}
 	if !isRow(r, "refunds") || row.Database != shopDB || row.Text("state") != "SUCCEEDED" || e.old != nil && e.old.Text("state") == "SUCCEEDED" {
 		return
 	}
@@ -103,6 +107,26 @@ func observeBooksMatchChannel(e *Evidence, r *sim.Record) {
 		e.differ(row.Text("order_no"), amountOf(row), "refund that is not done yet by "+sim.Role(r.Task), fmt.Sprintf(
 			"refund %s of %s is done in our books at %s, and the channel says %s", name, amountOf(row), e.at(r), said))
 	}
+}
+
+// judgeTrade finds a trade that its channel is to charge otherwise than our order is for.
+func (e *Evidence) judgeTrade(r *sim.Record) {
+	trade, order := r.Change, e.orders[r.Change.Text("order_no")]
+	if order == nil {
+		return
+	}
+	what := ""
+	switch price, until := amountOf(order), trade.Int("time_expire_ms"); {
+	case amountOf(trade) != price:
+		what = fmt.Sprintf("%s, and the order is for %s", amountOf(trade), price)
+	case until != 0 && until != order.Int("deadline_ms"):
+		shown := func(ms int64) string { return e.trace.Clock(time.UnixMilli(ms).Sub(e.trace.Start)) }
+		what = fmt.Sprintf("%s until %s, and the order waits until %s", amountOf(trade), shown(until), shown(order.Int("deadline_ms")))
+	default:
+		return
+	}
+	name := order.Text("order_no")
+	e.differ(name, amountOf(order), "trade of other terms by "+sim.Role(r.Task), fmt.Sprintf("trade %s of %s is of %s", trade.Text("out_trade_no"), trade.Database, what))
 }
 
 // judgeRefunded finds an order that our books take for refunded before its channel has given

@@ -15,13 +15,14 @@ import (
 // rows are the books as they stand when a run has settled, each row as DATABASE.TABLE
 // COLUMN=VALUE ...; amounts are in cents, the currency is CNY.
 const (
-	paidOrder   = "shop.orders order_no=A status=PAID amount_cents=19800 paid_channel=wechat paid_txn=T1"
-	closedOrder = "shop.orders order_no=A status=CLOSED amount_cents=19800"
-	charge      = "wechat.charges channel_txn=T1 order_no=A amount_cents=19800"
-	applied     = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=applied"
-	late        = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=late"
-	ourRefund   = "shop.refunds channel=wechat refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCEEDED"
-	theirRefund = "wechat.refunds refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCESS"
+	paidOrder    = "shop.orders order_no=A status=PAID amount_cents=19800 paid_channel=wechat paid_txn=T1"
+	waitingOrder = "shop.orders order_no=A status=CREATED amount_cents=19800 deadline_ms=900000"
+	closedOrder  = "shop.orders order_no=A status=CLOSED amount_cents=19800"
+	charge       = "wechat.charges channel_txn=T1 order_no=A amount_cents=19800"
+	applied      = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=applied"
+	late         = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=late"
+	ourRefund    = "shop.refunds channel=wechat refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCEEDED"
+	theirRefund  = "wechat.refunds refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCESS"
 )
 
 // TestBooks has the twins of the properties that compare whole books.
@@ -66,6 +67,12 @@ func TestBooks(t *testing.T) {
 		{"a refund that is only accepted", lines(closedOrder, charge, late,
 			strings.Replace(theirRefund, "SUCCESS", "PROCESSING", 1), ourRefund, theirRefund), "books-match-channel", "the channel says PROCESSING"},
 
+		{"a trade on our terms", lines(waitingOrder, "wechat.trades out_trade_no=A-1 order_no=A amount_cents=19800 time_expire_ms=900000", closedOrder), "", ""},
+		{"a trade of another amount", lines(waitingOrder, "wechat.trades out_trade_no=A-1 order_no=A amount_cents=1980 time_expire_ms=900000"),
+			"books-match-channel", "trade A-1 of wechat is of 19.80 CNY, and the order is for 198.00 CNY"},
+		{"a trade that ends before its order", lines(waitingOrder, "wechat.trades out_trade_no=A-1 order_no=A amount_cents=19800 time_expire_ms=900"),
+			"books-match-channel", "198.00 CNY until 00:00:00.900000, and the order waits until 00:15:00.000000"},
+
 		{"an order that waits for ever", "shop.orders order_no=A status=CREATED amount_cents=19800", "finally-terminal", "still CREATED"},
 		{"a refund that is never done", lines(paidOrder, charge, applied, strings.Replace(ourRefund, "SUCCEEDED", "ACCEPTED", 1)), "finally-terminal", "still ACCEPTED"},
 		{"a message that is never delivered", "shop.outbox kind=refund message_key=R1 state=PENDING", "finally-terminal", "refund R1: shop.outbox is still PENDING"},
@@ -76,7 +83,7 @@ func TestBooks(t *testing.T) {
 		{"cancelled early", "shop.orders order_no=A status=CLOSED close_reason=cancelled amount_cents=19800 deadline_ms=1", "", ""},
 	} {
 		t.Run(twin.name, func(t *testing.T) {
-			trace := &sim.Trace{Start: time.UnixMilli(0)}
+			trace := &sim.Trace{Start: time.UnixMilli(0).UTC()}
 			evidence := checker.New(trace).Judge("no-orphan-money", "books-match-channel", "finally-terminal", "close-on-time")
 			for i, row := range strings.Split(twin.rows, "\n") {
 				if row != "" {
