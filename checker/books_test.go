@@ -80,11 +80,17 @@ func TestBooks(t *testing.T) {
 		{"closed at its deadline", "shop.orders order_no=A status=CLOSED close_reason=deadline amount_cents=19800 deadline_ms=0", "", ""},
 		{"closed too early", "shop.orders order_no=A status=CLOSED close_reason=deadline amount_cents=19800 deadline_ms=1", "close-on-time", "1 ms before its deadline"},
 		{"closed much too late", "shop.orders order_no=A status=CLOSED close_reason=deadline amount_cents=19800 deadline_ms=-1800001", "close-on-time", "1800 s after its deadline"},
+		{"made just now", "shop.orders order_no=A status=CREATED amount_cents=19800 created_ms=0 deadline_ms=900000\n" +
+			"shop.orders order_no=A status=CLOSED close_reason=cancelled amount_cents=19800 created_ms=0 deadline_ms=900000", "", ""},
+		{"made by a clock that is ahead", "shop.orders order_no=A status=CREATED amount_cents=19800 created_ms=1000 deadline_ms=901000", "close-on-time", "created_ms is 1000 ms ahead of true time"},
+		{"made with another deadline", "shop.orders order_no=A status=CREATED amount_cents=19800 created_ms=-1000 deadline_ms=900000", "close-on-time", "it waits 15m1s for its money, not 15m0s"},
+		{"paid by a clock that is ahead", "shop.orders order_no=A status=PAID amount_cents=19800 paid_ms=3", "close-on-time", "paid_ms is 3 ms ahead of true time"},
 		{"cancelled early", "shop.orders order_no=A status=CLOSED close_reason=cancelled amount_cents=19800 deadline_ms=1", "", ""},
 	} {
 		t.Run(twin.name, func(t *testing.T) {
 			trace := &sim.Trace{Start: time.UnixMilli(0).UTC()}
 			evidence := checker.New(trace).Judge("no-orphan-money", "books-match-channel", "finally-terminal", "close-on-time")
+			evidence.OrdersWait(15 * time.Minute)
 			for i, row := range strings.Split(twin.rows, "\n") {
 				if row != "" {
 					trace.Append(sim.Record{Event: sim.EventRow, Node: "shop-1", Task: "close-scan@14:15:00.000", Change: parseRow(t, int64(i+1), row)})

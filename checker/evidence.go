@@ -58,6 +58,7 @@ type Evidence struct {
 	hands map[string]byHand // the first row of an order that a person changed
 
 	zones     map[string]*time.Location // of the channels' bills
+	window    time.Duration             // for which an order waits for its money; zero if nobody has declared it
 	reinstate bool                      // the policy by which CLOSED may become PAID
 	restless  int                       // the steps of a run that did not come to rest
 }

@@ -111,7 +111,7 @@ func BenchmarkCheckers(b *testing.B) {
 
 			began = time.Now()
 			var e *checker.Evidence
-			retell(r.Trace, func(t *sim.Trace) { e = judgeOf(t, c.Policy, c.firstStock()) })
+			retell(r.Trace, func(t *sim.Trace) { e = c.judgeOf(t) })
 			failures, unknown := e.Finish()
 			judged += time.Since(began)
 			require.False(b, unknown)

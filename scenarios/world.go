@@ -79,7 +79,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 	w.maxSteps = cmp.Or(c.maxSteps, stepsFor(len(c.Workload.Orders)))
 	w.policy, w.window = c.Policy, cmp.Or(c.PayWindow, payWindow)
 	stock := c.firstStock()
-	w.evidence = judgeOf(w.Trace(), c.Policy, stock)
+	w.evidence = c.judgeOf(w.Trace())
 	w.evidence.Expect(c.Expect)
 	if err := w.openDatabases(stock); err != nil {
 		w.Close()
@@ -109,13 +109,14 @@ func (c *Case) firstStock() map[string]int64 {
 	return first
 }
 
-// judgeOf returns a checker of the trace of a world with that policy and first stock.
-func judgeOf(trace *sim.Trace, policy Policy, stock map[string]int64) *checker.Evidence {
+// judgeOf returns a checker of the trace of a run of the case.
+func (c *Case) judgeOf(trace *sim.Trace) *checker.Evidence {
 	e := checker.New(trace)
-	if policy.LateSuccess == system.LateReinstate {
+	e.OrdersWait(cmp.Or(c.PayWindow, payWindow))
+	if c.Policy.LateSuccess == system.LateReinstate {
 		e.AllowReinstatement()
 	}
-	for sku, quantity := range stock { // order-free: each by itself
+	for sku, quantity := range c.firstStock() { // order-free: each by itself
 		e.PutIn(sku, quantity)
 	}
 	for _, name := range channelNames {
