@@ -11,6 +11,7 @@ import (
 // ask for them.
 type accounts struct {
 	charges  map[string]*sim.Change // of the ledgers, by channel and transaction
+	charged  map[string]*sim.Change // likewise, by channel and out-trade number
 	intents  map[string]*sim.Change // our refunds, by number
 	executed map[string]*sim.Change // the ledgers' refunds, by number
 	messages map[string]*sim.Change // every message that ever was in the outbox, by kind and key
@@ -20,7 +21,7 @@ type accounts struct {
 
 func newAccounts() accounts {
 	return accounts{
-		charges: map[string]*sim.Change{}, intents: map[string]*sim.Change{}, executed: map[string]*sim.Change{},
+		charges: map[string]*sim.Change{}, charged: map[string]*sim.Change{}, intents: map[string]*sim.Change{}, executed: map[string]*sim.Change{},
 		messages: map[string]*sim.Change{}, moves: map[string]*sim.Change{}, alerts: map[string]*sim.Change{},
 	}
 }
@@ -30,6 +31,7 @@ func (a *accounts) keep(old, row *sim.Change) {
 	switch row.Table {
 	case "charges":
 		index(a.charges, old, row, chargeOf)
+		index(a.charged, old, row, func(row *sim.Change) string { return row.Database + " " + row.Text("out_trade_no") })
 	case "refunds":
 		refunds := a.executed
 		if row.Database == shopDB {

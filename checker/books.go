@@ -205,65 +205,6 @@ func (e *Evidence) compareDispositions() {
 	}
 }
 
-// observeCloseOnTime finds an order that its deadline closed before the deadline, or whose
-// times are by another clock than the database's.
-func observeCloseOnTime(e *Evidence, r *sim.Record) {
-	if isRow(r, "orders") && !r.Change.Deleted() && r.Node != sim.Operator {
-		e.judgeTimes(r)
-	}
-	if !isRow(r, "orders") || r.Change.Text("status") != "CLOSED" || r.Change.Text("close_reason") != "deadline" {
-		return
-	}
-	if e.old != nil && e.old.Text("status") == "CLOSED" {
-		return
-	}
-	now, deadline := e.trace.Start.Add(r.At).UnixMilli(), r.Change.Int("deadline_ms")
-	early, late := deadline-now, now-deadline
-	order := r.Change.Text("order_no")
-	switch {
-	case early > 0:
-		e.fail(Failure{Order: order, Stake: amountOf(r.Change), Roles: "too early by " + sim.Role(r.Task), Message: fmt.Sprintf(
-			"order %s of %s was closed %d ms before its deadline, at %s", order, amountOf(r.Change), early, e.at(r))})
-	case late > closeSlackMs:
-		e.fail(Failure{Order: order, Stake: amountOf(r.Change), Roles: "too late by " + sim.Role(r.Task), Message: fmt.Sprintf(
-			"order %s of %s was closed %d s after its deadline, at %s", order, amountOf(r.Change), late/1000, e.at(r))})
-	}
-}
-
-// judgeTimes holds the times of an order against true time: what has happened has happened
-// by now, an order is made when somebody asks for it, and it waits for just as long as all.
-func (e *Evidence) judgeTimes(r *sim.Record) {
-	row, now := r.Change, e.nowMs(r)
-	for _, column := range []string{"created_ms", "paid_ms", "closed_ms"} {
-		if ms := row.Int(column); ms > now && (e.old == nil || e.old.Int(column) != ms) {
-			e.failTime(r, column, fmt.Sprintf("%s is %d ms ahead of true time", column, ms-now))
-		}
-	}
-	created, deadline := row.Int("created_ms"), row.Int("deadline_ms")
-	if e.old != nil || created == 0 {
-		return
-	}
-	if asked := e.past.arrivals[taskOf(r)]; asked > 0 && created < e.nowMs(&e.trace.Records[asked-1]) {
-		e.failTime(r, "created_ms", fmt.Sprintf("created_ms is %d ms before the request came", e.nowMs(&e.trace.Records[asked-1])-created))
-	}
-	if waits := deadline - created; e.window != 0 && waits != e.window.Milliseconds() {
-		e.failTime(r, "deadline_ms", fmt.Sprintf("it waits %v for its money, not %v", time.Duration(waits)*time.Millisecond, e.window))
-	}
-}
-
-func (e *Evidence) failTime(r *sim.Record, column, what string) {
-	order := r.Change.Text("order_no")
-	e.fail(Failure{Order: order, Stake: amountOf(r.Change), Seq: r.Seq, Roles: column + " by " + sim.Role(r.Task), Message: fmt.Sprintf(
-		"order %s of %s: by what was written at %s, %s", order, amountOf(r.Change), e.at(r), what)})
-}
-
-// OrdersWait declares for how long each order waits for its money.
-func (e *Evidence) OrdersWait(window time.Duration) { e.window = window }
-
-// closeSlackMs is how late closing may be. It covers a storm that keeps every
-// instance, or the channel that has to be asked, away from the order.
-const closeSlackMs = 30 * 60 * 1000
-
 // NeverRests says that the run was ended because it went on and on: after so many steps
 // it is not to be expected that it comes to rest.
 func (e *Evidence) NeverRests(steps int) { e.restless = steps }

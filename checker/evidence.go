@@ -59,6 +59,8 @@ type Evidence struct {
 
 	zones     map[string]*time.Location // of the channels' bills
 	window    time.Duration             // for which an order waits for its money; zero if nobody has declared it
+	asked     map[string]time.Duration  // by task and out-trade number: when a channel was asked last
+	asksFirst bool                      // the policy by which channels are asked before an order is closed
 	reinstate bool                      // the policy by which CLOSED may become PAID
 	restless  int                       // the steps of a run that did not come to rest
 }
@@ -78,7 +80,7 @@ func New(trace *sim.Trace) *Evidence {
 		booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
 		accounts: newAccounts(), effects: newEffectCounts(), sums: newRefundSums(), shelves: map[string]*shelf{},
 		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(),
-		jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), past: newPast(), zones: map[string]*time.Location{}, homes: map[string]string{}, reached: make([]int, len(probes)),
+		jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), past: newPast(), zones: map[string]*time.Location{}, asked: map[string]time.Duration{}, homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e

@@ -28,7 +28,7 @@ var told = []string{"charge-once", "closed-is-final", "legal-transitions", "acke
 
 // toldAlone are further ones, whose histories are judged by them alone: those of the
 // others leave out what they look at.
-var toldAlone = []string{"authentic-only", "same-key-same-answer", "job-exclusive", "definite-answer", "gap-found"}
+var toldAlone = []string{"authentic-only", "same-key-same-answer", "job-exclusive", "definite-answer", "gap-found", "close-on-time"}
 
 // whole are those that are told whole histories, with every effect of what happens.
 var whole = []string{"effect-once", "refund-bounded", "stock-conserved", "outbox-delivered", "linearizable-stock"}
@@ -115,9 +115,16 @@ func judge(t *testing.T, history string, properties ...string) []checker.Failure
 	trace := &sim.Trace{}
 	evidence := checker.New(trace).Judge(properties...)
 	evidence.BillsIn("mock", time.UTC)
-	history, reinstates := strings.CutPrefix(history, "policy reinstate\n")
-	if reinstates {
-		evidence.AllowReinstatement()
+	if policy, rest, ok := strings.Cut(history, "\n"); ok && strings.HasPrefix(policy, "policy ") {
+		history = rest
+		switch policy {
+		case "policy reinstate":
+			evidence.AllowReinstatement()
+		case "policy ask-first":
+			evidence.AsksFirst()
+		default:
+			t.Fatalf("there is no %s", policy)
+		}
 	}
 	require.NoError(t, newTeller(trace).tell(history))
 	failures, unknown := evidence.Finish()

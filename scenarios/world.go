@@ -113,6 +113,9 @@ func (c *Case) firstStock() map[string]int64 {
 func (c *Case) judgeOf(trace *sim.Trace) *checker.Evidence {
 	e := checker.New(trace)
 	e.OrdersWait(cmp.Or(c.PayWindow, payWindow))
+	if c.Policy.Close != system.CloseLocalOnly {
+		e.AsksFirst()
+	}
 	if c.Policy.LateSuccess == system.LateReinstate {
 		e.AllowReinstatement()
 	}
