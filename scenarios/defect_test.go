@@ -3,6 +3,7 @@ package scenarios
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -52,23 +53,71 @@ func TestPlantFindsMovedLines(t *testing.T) {
 		assert.Equal(t, c.planted, planted)
 	}
 	_, err := plant("one\ntwo\n3\nfour\n")
-	assert.EqualError(t, err, `dir/forgets.patch does not apply to system/x.go: the lines from 2 on, beginning with "two", are not there any more`)
+	assert.EqualError(t, err, `dir/forgets.patch:7: it does not apply to system/x.go: the lines from 2 on, beginning with "two", are not there any more`)
 }
 
 func TestDefectErrors(t *testing.T) {
 	for _, c := range []struct{ text, err string }{
 		{"", "d.patch:1: the first line must say what is wrong with the system"},
+		{"Caught by: charge-once\n", "d.patch:1: the first line must say what is wrong with the system"},
 		{"Title\n", `d.patch:2: no line says which property must catch it, as in "Caught by: charge-once"`},
 		{"Title\n\nCaught by: charge-twice\n", `d.patch:3: unknown property "charge-twice"; there are charge-once`},
 		{"Title\n\nCaught by: charge-once\n", "d.patch:4: there is no diff"},
-		{"Title\n\nCaught by: charge-once\n\n--- a/sim/x.go\n+++ b/sim/x.go\n@@ -1 +1 @@\n-a\n+b\n", "d.patch: a defect changes or adds text files of system/, not sim/x.go"},
-		{"Title\n\nCaught by: charge-once\n\n--- a/system/x.go\n+++ b/system/x.go\n@@ -1,7 +1 @@\n-a\n+b\n", "d.patch: gitdiff: "},
+		{"Title\n\nCaught by: charge-onec\n", `d.patch:3: unknown property "charge-onec", do you mean "charge-once"?`},
+		{"Title\n\nCaught by: charge-once\n\n--- a/sim/x.go\n+++ b/sim/x.go\n@@ -1 +1 @@\n-a\n+b\n", "d.patch:5: a defect changes or adds text files of system/, not sim/x.go"},
+		{"Title\n\nCaught by: charge-once\n\n--- a/system/x.go\n+++ b/system/x.go\n@@ -1,7 +1 @@\n-a\n+b\n", "d.patch:8: fragment header miscounts lines"},
 	} {
 		_, err := ParseDefect("d.patch", c.text)
 		assert.ErrorContains(t, err, c.err)
 	}
 	_, err := ReadDefects(t.TempDir())
 	assert.ErrorContains(t, err, "has no defects: they are files NAME.patch")
+}
+
+// All mistakes in the files of a folder are told at once.
+func TestAllBrokenDefectsAreTold(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"good.patch": twoLines, "moved.patch": strings.Replace(twoLines, "x.go", "callback.go", 2), "no-title.patch": "\n" + twoLines,
+		"other-property.patch": strings.Replace(twoLines, "charge-once", "charge-onec", 1),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	all, err := ReadDefects(folder)
+	require.Len(t, all, 2)
+	assert.ErrorContains(t, err, "no-title.patch:1: ")
+	assert.ErrorContains(t, err, "other-property.patch:3: ")
+	err = CheckDefects(t.Context(), all)
+	assert.ErrorContains(t, err, filepath.Join(folder, "good.patch")+":7: it does not apply to system/x.go: open ")
+	assert.ErrorContains(t, err, `moved.patch:7: it does not apply to system/callback.go: the lines from 2 on, beginning with "two"`)
+
+	all, err = ReadDefects(folder, "good")
+	require.NoError(t, err)
+	assert.Len(t, all, 1)
+	_, err = ReadDefects(folder, "goed")
+	assert.EqualError(t, err, `unknown defect "goed", do you mean "good"?`)
+}
+
+// A defect is named, or is a file anywhere.
+func TestReadDefect(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.patch")
+	require.NoError(t, os.WriteFile(file, []byte(twoLines), 0o600))
+	d, err := readDefect("..", file)
+	require.NoError(t, err)
+	assert.Equal(t, "mine", d.Name)
+	d, err = readDefect("..", "late-success-ignored")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"no-orphan-money"}, d.Properties)
+	for name, why := range map[string]string{
+		"late-success-ignord": `unknown defect "late-success-ignord", do you mean "late-success-ignored"?`,
+		"no/such":             "open no/such: no such file or directory",
+		"no-such.patch":       "open no-such.patch: no such file or directory",
+		"defect_test.go/":     "open defect_test.go/: not a directory",
+		"./defects/../doc.go": "./defects/../doc.go:2: no line says which property must catch it",
+	} {
+		_, err := readDefect("..", name)
+		assert.ErrorContains(t, err, why)
+	}
 }
 
 func TestHuntSplitsItsSeeds(t *testing.T) {

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -109,32 +110,37 @@ func inParallel(workers, n int, f func(i int)) {
 	running.Wait()
 }
 
-// BuildWith builds tillstorm with the defect of that name, one of scenarios/defects,
-// into a folder, and returns the program.
-func BuildWith(ctx context.Context, name, folder string) (program string, err error) {
+// BuildWith builds tillstorm with a defect, one of scenarios/defects or that of a patch
+// file, into a folder, and returns the program.
+func BuildWith(ctx context.Context, defect, folder string) (program string, err error) {
 	p, err := newPlanter(ctx, folder)
 	if err != nil {
 		return "", err
 	}
-	d, err := readDefect(p.root, name)
+	d, err := readDefect(p.root, defect)
 	if err != nil {
 		return "", err
 	}
 	return p.build(ctx, d)
 }
 
-// readDefect reads one of the defects that come with the sources.
-func readDefect(root, name string) (*Defect, error) {
-	all, err := ReadDefects(filepath.Join(root, "scenarios", "defects"))
+// readDefect reads one of the defects that come with the sources, or a patch file.
+func readDefect(root, defect string) (*Defect, error) {
+	if isFile(defect) {
+		return readDefectFile(defect)
+	}
+	folder := filepath.Join(root, "scenarios", "defects")
+	names, err := defectsIn(folder)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, d := range all {
-		if d.Name == name {
-			return d, nil
-		}
-		names = append(names, d.Name)
+	if mistake := unknownName("defect", defect, names); mistake != "" {
+		return nil, errors.New(mistake)
 	}
-	return nil, fmt.Errorf("there is no defect %q; there are %s", name, strings.Join(names, ", "))
+	return readDefectFile(filepath.Join(folder, defect+patchSuffix))
+}
+
+// isFile tells the file of a defect from the name of one.
+func isFile(defect string) bool {
+	return strings.HasSuffix(defect, patchSuffix) || strings.ContainsRune(defect, filepath.Separator)
 }

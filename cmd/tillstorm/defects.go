@@ -36,7 +36,8 @@ diff of files in system/. The sources themselves are not touched.
 
 As a control, one blatant defect must be caught within 5 seeds, and the unchanged system
 must pass the same seeds; otherwise what was found means nothing. It needs the sources,
-and go and gcc.`,
+and go and gcc. Files that are no defects, or don't apply to the sources, are all told
+before anything runs.`,
 		Example: `  tillstorm defects
   tillstorm defects --only close-unguarded-update --json
   tillstorm defects --dir ~/my-defects --seeds 1-1000
@@ -51,7 +52,8 @@ and go and gcc.`,
 			if h.Profile, err = drawn.resolve(); err != nil {
 				return err
 			}
-			if h.Defects, err = defectsOf(folder, only); err != nil {
+			h.Defects, err = scenarios.ReadDefects(folder, only...)
+			if err = errors.Join(err, scenarios.CheckDefects(c.Context(), h.Defects)); err != nil {
 				return err
 			}
 			h.Progress = func(d scenarios.HuntedDefect) { fmt.Fprintln(c.ErrOrStderr(), d) }
@@ -115,28 +117,6 @@ how soon, not how many of those that nobody has thought of.
 	return b.String()
 }
 
-// defectsOf reads the defects of a folder, all or only those named.
-func defectsOf(folder string, only []string) ([]*scenarios.Defect, error) {
-	all, err := scenarios.ReadDefects(folder)
-	if err != nil || len(only) == 0 {
-		return all, err
-	}
-	var chosen []*scenarios.Defect
-	var names []string
-	for _, d := range all {
-		names = append(names, d.Name)
-		if slices.Contains(only, d.Name) {
-			chosen = append(chosen, d)
-		}
-	}
-	for _, name := range only {
-		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("--only: there is no defect %q in %s; there are %s", name, folder, strings.Join(names, ", "))
-		}
-	}
-	return chosen, nil
-}
-
 func printHunt(c *cobra.Command, r *scenarios.HuntReport, asJSON bool) error {
 	if err := printJSONOr(c, r, nil, asJSON, func(w io.Writer) { printHunted(w, r) }); err != nil {
 		return err
@@ -173,7 +153,7 @@ const plantedVariable = "TILLSTORM_PLANTED"
 // addDefect adds --defect. The command sees its name only when it runs in a build that has
 // the defect: see planted.
 func addDefect(f *pflag.FlagSet, name *string) {
-	f.StringVar(name, "defect", "", "with this defect of scenarios/defects planted in the system")
+	f.StringVar(name, "defect", "", "with this defect planted in the system: a name from scenarios/defects, or a FILE.patch")
 }
 
 // childError carries the exit code of the build that has the defect.

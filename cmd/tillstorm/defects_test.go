@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -61,4 +62,33 @@ func TestPropertiesPage(t *testing.T) {
 		want = append(want, p.Name)
 	}
 	assert.Equal(t, want, names)
+}
+
+// A defect of one's own is a file anywhere.
+func TestDefectOfAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.patch")
+	patch, err := os.ReadFile("../../scenarios/defects/late-success-ignored.patch")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, patch, 0o600))
+	const incident = "../../scenarios/incidents/late-callback-after-close.txtar"
+	assert.Equal(t, 1, run(t.Context(), []string{"run", incident, "--defect", file}))
+
+	for _, args := range [][]string{
+		{"replay", "--seed", "1", "--defect", "/no/such.patch"}, {"replay", "--seed", "1", "--defect", "late-success-ignord"},
+		{"sweep", "--seeds", "1", "--defect", "./main.go"},
+	} {
+		assert.Equal(t, exitInvalid, run(t.Context(), args), "%v", args)
+	}
+}
+
+// What is no defect is told before anything runs.
+func TestBrokenDefectsAreToldFirst(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"first.patch", "second.patch"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("Title\n\nCaught by: nothing\n"), 0o600))
+	}
+	_, _, err := command(t, "defects", "--dir", folder)
+	require.Error(t, err)
+	assert.Equal(t, 2, strings.Count(err.Error(), `.patch:3: unknown property "nothing"`))
+	assert.Equal(t, exitInvalid, run(t.Context(), []string{"defects", "--dir", folder}))
 }
