@@ -144,7 +144,7 @@ func (w *walk) run() {
 func (w *walk) strikeUntil(at time.Duration) {
 	for ; len(w.fired) > 0 && w.fired[0].When < at; w.fired = w.fired[1:] {
 		f := w.fired[0]
-		order := w.named(f.At)
+		order := w.orders().orderNamed(f.At)
 		if order == "" {
 			continue
 		}
@@ -156,7 +156,7 @@ func (w *walk) strikeUntil(at time.Duration) {
 }
 
 func (w *walk) beginStatement(r *sim.Record) {
-	w.order = cmp.Or(w.named(r.Op), w.named(r.Task))
+	w.order = cmp.Or(w.orders().orderNamed(r.Op), w.orders().orderNamed(r.Task))
 	w.ended = plain(r.Op)
 	if w.order != "" {
 		w.crashes[point{w.state(w.order), w.ended + sim.Before.String()}] += 0
@@ -188,9 +188,11 @@ func (w *walk) row(r *sim.Record) {
 			w.tell(order, row.Text("cause")+" refund "+row.Text("state"))
 		}
 	case "alerts":
-		w.tell(w.known(row.Text("subject")), row.Text("kind"))
+		w.tell(w.orders().orderIn(row.Text("subject")), row.Text("kind"))
 	}
 }
+
+func (w *walk) orders() *Workload { return &w.r.Case.Workload }
 
 func (w *walk) tell(order, what string) { w.stories[order] = append(w.stories[order], what) }
 
@@ -201,30 +203,6 @@ func (w *walk) shape(order string) string {
 }
 
 func (w *walk) state(order string) string { return cmp.Or(w.states[order], OrderStates[0]) }
-
-// named returns the order that a name is about: the last key in it that is of one, or
-// what follows the channel of a trade.
-func (w *walk) named(name string) string {
-	if !strings.Contains(name, "(") {
-		_, trade, _ := strings.Cut(name, "/")
-		return w.known(trade)
-	}
-	for rest := name; ; {
-		i := strings.LastIndexByte(rest, '(')
-		if i < 0 {
-			return ""
-		}
-		key, _, _ := strings.Cut(rest[i+1:], ")")
-		if order := w.known(key); order != "" {
-			return order
-		}
-		rest = rest[:i]
-	}
-}
-
-func (w *walk) known(text string) string {
-	return orderIn(text, func(order string) bool { return w.r.Case.Workload.Orders[order] != nil })
-}
 
 // pointOf returns a step's operation without key and count, with its phase.
 func pointOf(step string) string {

@@ -81,3 +81,28 @@ func orderIn(text string, known func(string) bool) string {
 	}
 	return ""
 }
+
+// orderIn finds one of the workload's orders in a number.
+func (w *Workload) orderIn(text string) string {
+	return orderIn(text, func(order string) bool { return w.Orders[order] != nil })
+}
+
+// orderNamed returns the order that a name is about: the last key in it that is of one, or
+// what follows the channel of a trade.
+func (w *Workload) orderNamed(name string) string {
+	if !strings.Contains(name, "(") {
+		_, trade, _ := strings.Cut(name, "/")
+		return w.orderIn(trade)
+	}
+	for rest := name; ; {
+		i := strings.LastIndexByte(rest, '(')
+		if i < 0 {
+			return ""
+		}
+		key, _, _ := strings.Cut(rest[i+1:], ")")
+		if order := w.orderIn(key); order != "" {
+			return order
+		}
+		rest = rest[:i]
+	}
+}

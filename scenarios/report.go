@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tillstorm/tillstorm/checker"
 	"github.com/tillstorm/tillstorm/faults"
@@ -161,6 +162,39 @@ func firedBefore(r *Result, f checker.Failure, most int) []string {
 		lines = append([]string{"..."}, lines[len(lines)-most:]...)
 	}
 	return lines
+}
+
+// otherFaults is how many faults are told that are about no order which came to harm.
+const otherFaults = 10
+
+// ToldFaults returns what to tell of the faults of a run: all, if nothing broke; else those
+// about the orders that came to harm, and the last few others. left is how many more had
+// come by the time it showed.
+func (r *Result) ToldFaults() (told []faults.Firing, left int) {
+	if len(r.Failures) == 0 {
+		return r.Fired, 0
+	}
+	harmed, until := map[string]bool{}, time.Duration(0)
+	for _, f := range r.Failures {
+		harmed[r.Case.Workload.orderIn(f.Order)] = true
+		until = max(until, r.Trace.Records[f.Seq-1].At)
+	}
+	others := 0
+	for _, p := range slices.Backward(r.Fired) {
+		order := r.Case.Workload.orderNamed(p.At)
+		switch {
+		case p.When > until:
+		case order != "" && harmed[order]:
+			told = append(told, p)
+		case others < otherFaults:
+			others++
+			told = append(told, p)
+		default:
+			left++
+		}
+	}
+	slices.Reverse(told)
+	return told, left
 }
 
 func shorten(line string, most int) string {

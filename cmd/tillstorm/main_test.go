@@ -121,6 +121,15 @@ func TestReplayOverWAL(t *testing.T) {
 	again, _, err := command(t, "replay", "--seed", "1", "--journal", "wal")
 	require.NoError(t, err)
 	assert.NotEqual(t, inMemory, again)
+	for _, journal := range []string{"wal", "memdb"} {
+		_, _, err = command(t, "replay", "--seed", "1", "--db", journal)
+		assert.EqualError(t, err, "unknown flag: --db: how the databases lock is --journal memdb or --journal wal here")
+	}
+	for name, elsewhere := range map[string]string{"sweep": "like replay's --journal", "replay": "like sweep's --db"} {
+		help, _, err := command(t, name, "--help")
+		require.NoError(t, err)
+		assert.Contains(t, help, elsewhere)
+	}
 }
 
 func TestJUnitReport(t *testing.T) {

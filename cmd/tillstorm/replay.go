@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tillstorm/tillstorm/checker"
 	"github.com/tillstorm/tillstorm/scenarios"
@@ -26,10 +28,11 @@ func newReplay() *cobra.Command {
 		Use:   "replay [FILE]",
 		Short: "Run one seed, or one incident file, again and tell what happened",
 		Long: `replay runs one seed, or one incident file, twice, and tells what went wrong, what
-came of it, and, for each broken property, the lines of the trace that matter. With
---trace - the whole trace goes to standard output and everything else to standard
-error; beside a trace's FILE, each history that fits no order of events becomes a
-page, FILE.PROPERTY.ORDER.html without FILE's ending.
+came of it, and, for each broken property, the lines of the trace that matter. Of a run
+that is broken it tells the faults about the orders that came to harm, and the last of
+the others. With --trace - the whole trace goes to standard output and everything else
+to standard error; beside a trace's FILE, each history that fits no order of events
+becomes a page, FILE.PROPERTY.ORDER.html without FILE's ending.
 
 A FILE runs as it is written; with --seed, the network's latencies are drawn. Each
 --fault is tried on top of the file, as one more line of its faults.`,
@@ -60,11 +63,22 @@ A FILE runs as it is written; with --seed, the network's latencies are drawn. Ea
 	}
 	f := c.Flags()
 	f.Uint64Var(&seed, "seed", 0, "the seed to run")
-	drawn.add(f, "journal") // --db chooses among the databases of one run
+	drawn.add(f, "journal", "sweep's --db")
+	c.SetFlagErrorFunc(explainDB)
 	f.StringArrayVar(&added, "fault", nil, "also do this to a FILE's run, for example 'network drops callback(A)#1'")
 	addDefect(f, &defect)
 	f.StringVar(&trace, "trace", "", "write the trace to this file: JSON lines if it ends in .jsonl, else text; - is standard output")
 	return c
+}
+
+// explainDB sends who brings a sweep's --db along to --journal: --db chooses among the
+// databases of one run.
+func explainDB(_ *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedName() == "db" {
+		return fmt.Errorf("%w: how the databases lock is --journal memdb or --journal wal here", err)
+	}
+	return err
 }
 
 func seedCase(seed uint64, drawn *drawnFlags, added []string) (scenarios.Case, error) {
@@ -165,8 +179,12 @@ func writeFile(file string, write func(io.Writer) error) error {
 // printRun tells what went wrong in a run and what came of it.
 func printRun(w io.Writer, r *scenarios.Result) error {
 	fmt.Fprintf(w, "%s: what went wrong:\n", r.Case.Title())
-	for _, one := range r.Fired {
+	fired, left := r.ToldFaults()
+	for _, one := range fired {
 		fmt.Fprintf(w, "  %s  %s\n", r.Trace.Clock(one.When), one)
+	}
+	if left > 0 {
+		fmt.Fprintf(w, "  and %d earlier, about no order that came to harm; --trace FILE has all\n", left)
 	}
 	fmt.Fprintf(w, "\n%s: %d steps, %d statements, %v simulated, trace hash %016x\noperations: %s\nprobes: %s\n",
 		r.Verdict, r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Operations), counts(r.Probes))

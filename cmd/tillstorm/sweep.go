@@ -93,7 +93,7 @@ far has a shape of its own, the next one has a new shape (Good-Turing).`,
 	}
 	f := c.Flags()
 	f.StringVar(&seeds, "seeds", "1-500", "the seeds to run, A-B")
-	drawn.add(f, "db")
+	drawn.add(f, "db", "replay's --journal")
 	f.StringVar(&shard, "shard", "", "run only the I-th of N parts of the seeds, I/N")
 	f.IntVar(&workers, "workers", 0, "worlds at once (default: one for each processor)")
 	f.DurationVar(&limit, "for", 0, "take no new seed after this long, for example 10m")
@@ -111,10 +111,12 @@ type drawnFlags struct {
 	journal           sim.Journal
 }
 
-func (d *drawnFlags) add(f *pflag.FlagSet, journal string) {
+// add adds the flags; journal is what the last is called here, elsewhere what it is
+// called in the other command.
+func (d *drawnFlags) add(f *pflag.FlagSet, journal, elsewhere string) {
 	f.StringVar(&d.profile, "profile", "storm", "how much goes wrong: "+names(faults.Profiles(), func(p faults.Profile) string { return p.Name }))
 	f.StringVar(&d.strategy, "strategy", "", "how runs are varied: "+names(faults.Strategies(), func(s faults.Strategy) string { return s.Name })+" (default: each seed draws one)")
-	f.TextVar(&d.journal, journal, sim.MemDB, "how the databases lock: memdb, or wal as in production")
+	f.TextVar(&d.journal, journal, sim.MemDB, "how the databases lock, like "+elsewhere+": memdb, or wal as in production")
 }
 
 // resolve returns the profile, with its strategy.
