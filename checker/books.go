@@ -66,7 +66,8 @@ func endNoOrphanMoney(e *Evidence) {
 			stake = amount
 		}
 		e.fail(Failure{Order: order, Stake: stake, Roles: roles, Message: fmt.Sprintf(
-			"order %s is %s, its buyer was charged %s with %s, %s, and %s", order, status, amount, txn, what, backTold(returned))})
+			"order %s is %s, its buyer was charged %s with %s, %s, and %s", order, status, amount, txn, what, backTold(returned))},
+			charge, e.records[txn], row)
 	}
 }
 
@@ -149,22 +150,22 @@ func endBooksMatchChannel(e *Evidence) {
 		record := e.records[chargeOf(charge)]
 		switch order := charge.Text("order_no"); {
 		case record == nil:
-			e.differ(order, amountOf(charge), "charge not in our books", fmt.Sprintf("charge %s of %s is not in our books", chargeOf(charge), amountOf(charge)))
+			e.differ(order, amountOf(charge), "charge not in our books", fmt.Sprintf("charge %s of %s is not in our books", chargeOf(charge), amountOf(charge)), charge)
 		case amountOf(record) != amountOf(charge):
-			e.differ(order, amountOf(charge), "charge with another amount", fmt.Sprintf("charge %s is %s for the channel and %s in our books", chargeOf(charge), amountOf(charge), amountOf(record)))
+			e.differ(order, amountOf(charge), "charge with another amount", fmt.Sprintf("charge %s is %s for the channel and %s in our books", chargeOf(charge), amountOf(charge), amountOf(record)), record)
 		}
 	}
 	for _, record := range e.table("payment_records") {
 		if ledger[txnOf(record)] == nil {
-			e.differ(record.Text("order_no"), amountOf(record), "charge that no channel knows", fmt.Sprintf("charge %s of %s is in our books, and no channel knows it", txnOf(record), amountOf(record)))
+			e.differ(record.Text("order_no"), amountOf(record), "charge that no channel knows", fmt.Sprintf("charge %s of %s is in our books, and no channel knows it", txnOf(record), amountOf(record)), record)
 		}
 	}
 	e.compareRefunds()
 	e.compareDispositions()
 }
 
-func (e *Evidence) differ(order string, stake Money, roles, message string) {
-	e.fail(Failure{Order: order, Stake: stake, Roles: roles, Message: "order " + order + ": " + message})
+func (e *Evidence) differ(order string, stake Money, roles, message string, about ...*sim.Change) {
+	e.fail(Failure{Order: order, Stake: stake, Roles: roles, Message: "order " + order + ": " + message}, about...)
 }
 
 // compareRefunds looks for what the ledgers have given back in our books. What our books
@@ -182,7 +183,7 @@ func (e *Evidence) compareRefunds() {
 		}
 		name := refund.Database + " " + refund.Text("refund_no")
 		if own := ours[name]; own == nil || amountOf(own) != amountOf(refund) {
-			e.differ(refund.Text("order_no"), amountOf(refund), "refund that our books don't have", fmt.Sprintf("the channel gave back %s with %s, and our books don't have it so", amountOf(refund), name))
+			e.differ(refund.Text("order_no"), amountOf(refund), "refund that our books don't have", fmt.Sprintf("the channel gave back %s with %s, and our books don't have it so", amountOf(refund), name), refund)
 		}
 	}
 }
@@ -201,7 +202,7 @@ func (e *Evidence) compareDispositions() {
 		}
 		e.differ(record.Text("order_no"), amountOf(record), "disposition "+record.Text("disposition"), fmt.Sprintf(
 			"charge %s of %s is booked as %s, but the order is %s by %s", txnOf(record), amountOf(record), record.Text("disposition"),
-			order.Text("status"), order.Text("paid_channel")+" "+order.Text("paid_txn")))
+			order.Text("status"), order.Text("paid_channel")+" "+order.Text("paid_txn")), record)
 	}
 }
 
@@ -248,7 +249,7 @@ func endFinallyTerminal(e *Evidence) {
 			if amount := amountOf(row); amount.Cents > 0 {
 				message = fmt.Sprintf("order %s: %s.%s of %s is still %s when everything has come to rest", subject, row.Database, table, amount, state)
 			}
-			e.fail(Failure{Order: subject, Stake: amountOf(row), Roles: table + " " + state, Message: message})
+			e.fail(Failure{Order: subject, Stake: amountOf(row), Roles: table + " " + state, Message: message}, row)
 		}
 	}
 }

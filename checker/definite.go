@@ -26,6 +26,7 @@ type serving struct {
 	request *sim.Message
 	node    string
 	since   time.Duration
+	seq     int           // of the record at which it came
 	excused time.Duration // in which it, or whoever had the lock that it needs, was made to stand still
 	waits   bool          // for a lock
 }
@@ -42,7 +43,7 @@ func observeDefiniteAnswer(e *Evidence, r *sim.Record) {
 	case sim.EventDeliver:
 		if m := r.Message; m.Leg == sim.Request && isCallback(m) && databaseOf(r.Node) == shopDB {
 			e.callbacks.served[r.Node+"/"+r.Op] = &serving{
-				request: m, node: r.Node, since: r.At, excused: max(0, e.callbacks.paused[r.Node]-r.At),
+				request: m, node: r.Node, since: r.At, seq: r.Seq, excused: max(0, e.callbacks.paused[r.Node]-r.At),
 			}
 		}
 	case sim.EventStall:
@@ -119,8 +120,12 @@ func endDefiniteAnswer(e *Evidence) {
 
 func (e *Evidence) failAnswer(s *serving, roles, what string) {
 	notice := parse(s.request)
-	e.fail(Failure{Order: notice.OrderNo, Stake: notice.amount(), Roles: s.request.Kind + " gets " + roles, Message: fmt.Sprintf(
-		"order %s: the %s that tells of %s came to %s at %s and %s", notice.OrderNo, s.request.Kind, notice.amount(), s.node, e.trace.Clock(s.since), what)})
+	f := Failure{Order: notice.OrderNo, Stake: notice.amount(), Roles: s.request.Kind + " gets " + roles, Message: fmt.Sprintf(
+		"order %s: the %s that tells of %s came to %s at %s and %s", notice.OrderNo, s.request.Kind, notice.amount(), s.node, e.trace.Clock(s.since), what)}
+	if e.ending {
+		f.Seq, f.AtEnd = s.seq, true
+	}
+	e.fail(f)
 }
 
 // observeAck finds an answer that says yes in words that its channel does not take for one:

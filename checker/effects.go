@@ -113,11 +113,11 @@ type followed struct {
 // effectCounts is what has been seen of causes and effects.
 type effectCounts struct {
 	had map[followed]int
-	due map[followed]bool
+	due map[followed]*sim.Change // the row that shows the cause
 }
 
 func newEffectCounts() effectCounts {
-	return effectCounts{map[followed]int{}, map[followed]bool{}}
+	return effectCounts{map[followed]int{}, map[followed]*sim.Change{}}
 }
 
 // observeEffectOnce finds a second effect of one cause.
@@ -142,7 +142,9 @@ func (e *Evidence) countEffect(i int, r *sim.Record) {
 		}
 	}
 	if due := e.causeOf(x.due, r.Change); due != (cause{}) {
-		e.effects.due[followed{due, i}] = true
+		if key := (followed{due, i}); e.effects.due[key] == nil {
+			e.effects.due[key] = r.Change
+		}
 	}
 }
 
@@ -168,6 +170,6 @@ func endEffectOnce(e *Evidence) {
 	for _, f := range missing {
 		name, price := effects[f.effect].name, e.price(f.order)
 		e.fail(Failure{Order: f.order, Stake: price, Roles: "no " + name, Message: fmt.Sprintf(
-			"order %s of %s: %s never had its %s", f.order, price, f.what, name)})
+			"order %s of %s: %s never had its %s", f.order, price, f.what, name)}, e.effects.due[f])
 	}
 }

@@ -62,6 +62,7 @@ type Evidence struct {
 	asked     map[string]time.Duration  // by task and out-trade number: when a channel was asked last
 	asksFirst bool                      // the policy by which channels are asked before an order is closed
 	reinstate bool                      // the policy by which CLOSED may become PAID
+	ending    bool                      // the run is over
 	restless  int                       // the steps of a run that did not come to rest
 }
 
@@ -194,9 +195,10 @@ func txnOf(row *sim.Change) string { return row.Text("channel") + " " + row.Text
 func (e *Evidence) AllowReinstatement() { e.reinstate = true }
 
 // Finish checks what must hold in the end, and returns all failures, the most
-// money first. unknown says that a check ran out of its budget.
+// money first, and of the same money what became wrong first. unknown says that a check ran out of its budget.
 func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 	e.commit.end(e)
+	e.ending = true
 	for i := range e.rules {
 		// What holds at the end can't be asked of a run that has none.
 		if e.current = &e.rules[i]; e.current.atEnd != nil && (e.restless == 0 || e.current.Name == finallyTerminal) {
@@ -204,22 +206,50 @@ func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 		}
 	}
 	e.endExpected()
-	slices.SortStableFunc(e.failures, func(a, b Failure) int { return cmp.Compare(b.Stake.Cents, a.Stake.Cents) })
+	slices.SortStableFunc(e.failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Stake.Cents, a.Stake.Cents), cmp.Compare(a.Seq, b.Seq))
+	})
 	return e.failures, len(e.undecided) > 0
 }
 
-// fail reports the current property as broken for an order, once.
-func (e *Evidence) fail(f Failure) {
+// fail reports the current property as broken for an order, once. What shows at the end
+// is about rows: those named, or else the order's own.
+func (e *Evidence) fail(f Failure, about ...*sim.Change) {
 	f.Property, f.Sentence = e.current.Name, e.current.Sentence
 	key := f.Property + " " + f.Order
 	if e.seen[key] || f.Property != gapFound && e.touched(f.Order) {
 		return
 	}
 	e.seen[key] = true
-	if f.Seq == 0 {
+	switch {
+	case f.Seq > 0:
+	case e.ending:
+		e.placeAtEnd(&f, about)
+	default:
 		f.Seq = len(e.trace.Records)
 	}
 	e.failures = append(e.failures, f)
+}
+
+// placeAtEnd finds where the rows that a failure is about became what they are.
+func (e *Evidence) placeAtEnd(f *Failure, about []*sim.Change) {
+	if f.About = e.changesTo(about); len(f.About) == 0 {
+		f.About = e.changesTo([]*sim.Change{e.orders[f.Order]})
+	}
+	f.AtEnd, f.Seq = true, len(e.trace.Records)
+	if n := len(f.About); n > 0 {
+		f.Seq = f.About[n-1]
+	}
+}
+
+// changesTo returns the records at which rows became what they are.
+func (e *Evidence) changesTo(rows []*sim.Change) (seqs []int) {
+	for i := range e.trace.Records {
+		if r := &e.trace.Records[i]; r.Change != nil && slices.Contains(rows, r.Change) {
+			seqs = append(seqs, r.Seq)
+		}
+	}
+	return seqs
 }
 
 // table returns the rows of a table in a fixed order.

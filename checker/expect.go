@@ -98,10 +98,14 @@ func (e *Evidence) endExpected() {
 	for i := range e.expected {
 		x := &e.expected[i]
 		if but, seq := e.contradicts(x, all[string(x.Subject)+" "+x.About]); but != "" {
-			e.failures = append(e.failures, Failure{
+			f := Failure{
 				Property: Expected, Order: x.About, Stake: e.stakeOf(x), Seq: seq, Roles: strings.Join(strings.Fields(fmt.Sprint(x.Subject, " ", x.Claim, " ", x.What)), " "),
 				Message: fmt.Sprintf("%s: expected %s, but %s", x.Where, x.Text, but),
-			})
+			}
+			if seq == len(e.trace.Records) {
+				e.placeAtEnd(&f, nil)
+			}
+			e.failures = append(e.failures, f)
 		}
 	}
 }

@@ -61,6 +61,7 @@ func endChargeOnce(e *Evidence) {
 		}
 	}
 	kept := map[string][]string{} // what is told of each charge, by order
+	rows := map[string][]*sim.Change{}
 	tooMuch, largest := map[string]Money{}, map[string]int64{}
 	var orders []string
 	for _, charge := range e.table("charges") {
@@ -72,6 +73,7 @@ func endChargeOnce(e *Evidence) {
 		if kept[order] == nil {
 			orders = append(orders, order)
 		}
+		rows[order] = append(rows[order], charge)
 		kept[order] = append(kept[order], fmt.Sprintf("%s with %s %s", net, charge.Database, name))
 		// The largest may stay; everything else is too much.
 		tooMuch[order] = Money{tooMuch[order].Cents + min(net.Cents, largest[order]), net.Currency}
@@ -80,7 +82,7 @@ func endChargeOnce(e *Evidence) {
 	for _, order := range orders {
 		if n := len(kept[order]); n > 1 {
 			e.fail(Failure{Order: order, Stake: tooMuch[order], Roles: "charges in the ledger", Message: fmt.Sprintf(
-				"order %s was charged %d times (%s): %s kept too much", order, n, strings.Join(kept[order], ", "), tooMuch[order])})
+				"order %s was charged %d times (%s): %s kept too much", order, n, strings.Join(kept[order], ", "), tooMuch[order])}, rows[order]...)
 		}
 	}
 }
@@ -191,15 +193,15 @@ func observeLog(e *Evidence, r *sim.Record) {
 
 // endLegalTransitions compares each order with the last entry of its log.
 func endLegalTransitions(e *Evidence) {
-	last := map[string]string{}
+	last, entries := map[string]string{}, map[string]*sim.Change{}
 	for _, entry := range e.table("order_status_log") {
-		last[entry.Text("order_no")] = entry.Text("to_status")
+		last[entry.Text("order_no")], entries[entry.Text("order_no")] = entry.Text("to_status"), entry
 	}
 	for _, row := range e.table("orders") {
 		order, status := row.Text("order_no"), row.Text("status")
 		if last[order] != status {
 			e.fail(Failure{Order: order, Stake: amountOf(row), Roles: "log and row", Message: fmt.Sprintf(
-				"order %s of %s is %s, but the last entry of its log says %q", order, amountOf(row), status, last[order])})
+				"order %s of %s is %s, but the last entry of its log says %q", order, amountOf(row), status, last[order])}, row, entries[order])
 		}
 	}
 }

@@ -140,7 +140,7 @@ func endOutboxDelivered(e *Evidence) {
 			order := e.orderOfMessage(message)
 			e.fail(Failure{Order: order, Stake: e.price(order), Roles: d.kind + " without effect", Message: fmt.Sprintf(
 				"order %s of %s: the message %s is %s, and nothing has come of it when everything has come to rest",
-				order, e.price(order), messageOf(message), message.Text("state"))})
+				order, e.price(order), messageOf(message), message.Text("state"))}, message)
 		}
 	}
 }

@@ -74,6 +74,10 @@ type Failure struct {
 	Message  string // what happened, in orders and money
 	Roles    string // who was involved, without numbers: part of the fingerprint
 	Seq      int    // the trace record at which it became wrong
+	// AtEnd says that it showed when all was over; About are then the records at which the
+	// rows that it is about became what they are, and Seq is the last of these.
+	AtEnd bool
+	About []int
 }
 
 // Error returns the sentence and what broke it.

@@ -138,7 +138,8 @@ func endStockConserved(e *Evidence) {
 		s := e.shelves[sku]
 		for _, number := range slices.Sorted(maps.Keys(s.frozenFor)) {
 			if order := stockOrder(number); s.frozenFor[number] > 0 && !s.byHand && e.statusOf(order) != "CREATED" {
-				e.failFate(order, "frozen for an order "+e.statusOf(order), fmt.Sprintf("%d of %s are still frozen for it", s.frozenFor[number], sku))
+				e.failFate(order, "frozen for an order "+e.statusOf(order), fmt.Sprintf("%d of %s are still frozen for it", s.frozenFor[number], sku),
+					e.orders[order], e.accounts.moves["freeze "+number])
 			}
 		}
 	}
@@ -156,13 +157,13 @@ func (e *Evidence) judgeFate(row *sim.Change) {
 	switch {
 	case status == "CREATED":
 	case status == "CLOSED" && sold != nil:
-		e.failFate(order, "sold for an order CLOSED", fmt.Sprintf("its %d of %s are sold", sold.Int("quantity"), sold.Text("sku")))
+		e.failFate(order, "sold for an order CLOSED", fmt.Sprintf("its %d of %s are sold", sold.Int("quantity"), sold.Text("sku")), row, sold)
 	case status != "CLOSED" && (sold == nil || sold.Int("quantity") != row.Int("quantity") || sold.Text("sku") != row.Text("sku")):
-		e.failFate(order, "not sold for an order that was paid", fmt.Sprintf("its %d of %s are not sold", row.Int("quantity"), row.Text("sku")))
+		e.failFate(order, "not sold for an order that was paid", fmt.Sprintf("its %d of %s are not sold", row.Int("quantity"), row.Text("sku")), row, sold)
 	}
 }
 
-func (e *Evidence) failFate(order, roles, what string) {
+func (e *Evidence) failFate(order, roles, what string, about ...*sim.Change) {
 	e.fail(Failure{Order: order, Stake: e.price(order), Roles: roles, Message: fmt.Sprintf(
-		"order %s of %s is %s, and %s when everything has come to rest", order, e.price(order), e.statusOf(order), what)})
+		"order %s of %s is %s, and %s when everything has come to rest", order, e.price(order), e.statusOf(order), what)}, about...)
 }

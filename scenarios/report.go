@@ -58,11 +58,14 @@ func (c *Case) failure(v Verdict, property, fingerprint, message, text string) S
 func Explain(r *Result, f checker.Failure) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\n  %s\n  at stake: %s\n", r.Case.Title(), headline(f), f.Message, f.Stake)
-	fmt.Fprintf(&b, "\n  what happened (%s):\n", stepOf(r.Trace, f))
-	for _, line := range lastLines(r.Trace, f, 6) {
+	if first, ok := firstOf(r, f); ok {
+		fmt.Fprintf(&b, "  first: %s, at %s: %s\n", first.Property, r.Trace.Clock(r.Trace.Records[first.Seq-1].At), first.Message)
+	}
+	fmt.Fprintf(&b, "\n  what happened (%s):\n", placeOf(r.Trace, f))
+	for _, line := range linesThatMatter(r, f, 6) {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
-	if before := firedBefore(r, f, 6); len(before) > 0 {
+	if before := faultsThatMatter(r, f, 6); len(before) > 0 {
 		fmt.Fprintf(&b, "\n  what had gone wrong by then:\n")
 		for _, line := range before {
 			fmt.Fprintf(&b, "    %s\n", line)
@@ -80,88 +83,18 @@ func headline(f checker.Failure) string {
 	return f.Property + " is broken: " + f.Sentence
 }
 
-// stepOf names the record at which the property broke.
-func stepOf(trace *sim.Trace, f checker.Failure) string {
-	r := &trace.Records[f.Seq-1]
-	if f.Seq == len(trace.Records) {
+// placeOf names the record at which the property broke, or where what showed at the end
+// last changed.
+func placeOf(trace *sim.Trace, f checker.Failure) string {
+	r, end := &trace.Records[f.Seq-1], len(trace.Records)
+	place := fmt.Sprintf("record %d, %s/%s, %s", r.Seq, r.Node, r.Task, trace.Clock(r.At))
+	switch {
+	case !f.AtEnd:
+		return "broken at " + place
+	case f.Seq == end:
 		return "found at the end of the run, " + trace.Clock(r.At)
 	}
-	return fmt.Sprintf("broken at record %d, %s/%s, %s", r.Seq, r.Node, r.Task, trace.Clock(r.At))
-}
-
-// lastLines returns the last records up to the failure that are about its order.
-func lastLines(trace *sim.Trace, f checker.Failure, most int) []string {
-	var lines []string
-	for i := f.Seq - 1; i >= 0 && len(lines) < most; i-- {
-		if r := &trace.Records[i]; i == f.Seq-1 || isAbout(r, f.Order) {
-			lines = append([]string{tell(trace, r)}, lines...)
-		}
-	}
-	return lines
-}
-
-// told are the columns that matter of the rows that matter.
-var told = map[string][]string{
-	"orders":           {"order_no", "status", "amount_cents", "close_reason"},
-	"payment_records":  {"order_no", "channel_txn", "amount_cents", "disposition"},
-	"charges":          {"order_no", "channel_txn", "amount_cents"},
-	"order_status_log": {"order_no", "from_status", "to_status", "cause"},
-}
-
-// tell returns a record as one line that fits a terminal, more or less.
-func tell(trace *sim.Trace, r *sim.Record) string {
-	columns := told[tableOf(r)]
-	if columns == nil || r.Change.Deleted() {
-		return shorten(trace.Line(r), 180)
-	}
-	short := *r.Change
-	short.Columns, short.Values = columns, nil
-	for _, c := range columns {
-		short.Values = append(short.Values, r.Change.Get(c))
-	}
-	line := *r
-	line.Change = &short
-	return trace.Line(&line)
-}
-
-func tableOf(r *sim.Record) string {
-	if r.Change == nil {
-		return ""
-	}
-	return r.Change.Table
-}
-
-// isAbout says whether a record matters to somebody who asks what became of an order.
-func isAbout(r *sim.Record, order string) bool {
-	switch {
-	case order == "":
-		return false
-	case r.Change != nil:
-		return r.Change.Text("order_no") == order && told[r.Change.Table] != nil && r.Change.Table != "order_status_log"
-	case r.Event == sim.EventAnswer, r.Event == sim.EventDrop:
-		return r.Message.Key == order
-	case r.Event == sim.EventCrash:
-		return strings.Contains(r.Op, "("+order+")")
-	case r.Event == sim.EventStall:
-		return strings.Contains(r.Task, "("+order+")")
-	}
-	return false
-}
-
-// firedBefore returns the last perturbations that struck the order, or crashed a
-// process, before the failure.
-func firedBefore(r *Result, f checker.Failure, most int) []string {
-	var lines []string
-	broken := r.Trace.Records[f.Seq-1].At
-	for _, p := range r.Fired {
-		if p.When <= broken && (p.Kind == faults.Crash || strings.Contains(p.At, "("+f.Order+")")) {
-			lines = append(lines, r.Trace.Clock(p.When)+"  "+p.String())
-		}
-	}
-	if len(lines) > most {
-		lines = append([]string{"..."}, lines[len(lines)-most:]...)
-	}
-	return lines
+	return "found at the end of the run, as it is since " + place
 }
 
 // otherFaults is how many faults are told that are about no order which came to harm.

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,4 +44,62 @@ func TestToldFaults(t *testing.T) {
 	r.Failures[0].Seq = 2
 	told, _ = r.ToldFaults()
 	assert.Equal(t, "read(A)#1", told[len(told)-1].At)
+}
+
+// Around a failure that shows at the end stand the rows that it is about, and what happened
+// then: neither what the shop and the channel said for hours afterwards, nor other orders.
+func TestLinesThatMatter(t *testing.T) {
+	trace := &sim.Trace{}
+	row := func(task, table string, id int64, columns ...any) {
+		c := &sim.Change{Database: "shop", Table: table, RowID: id}
+		for i := 0; i < len(columns); i += 2 {
+			c.Columns, c.Values = append(c.Columns, columns[i].(string)), append(c.Values, columns[i+1])
+		}
+		trace.Append(sim.Record{Node: "shop-1", Task: task, Event: sim.EventRow, Change: c})
+	}
+	message := func(event sim.Event, name string) {
+		kind, key, _ := strings.Cut(name, "(")
+		m := &sim.Message{Exchange: name, Kind: kind, Key: key[:1], From: "wechat", To: "shop"}
+		trace.Append(sim.Record{Node: "wechat", Task: name, Event: event, Op: name, Message: m})
+	}
+	row("create(A)#1", "orders", 1, "order_no", "A", "status", "CREATED")
+	for i := range 9 {
+		message(sim.EventAnswer, fmt.Sprintf("query(A)#%d", i))
+	}
+	row("pay(A)#1", "charges", 1, "order_no", "A", "channel_txn", "T-A-1-1")
+	row("close(A)#1", "orders", 1, "order_no", "A", "status", "CLOSED")
+	message(sim.EventDrop, "callback(A)#1")
+	row("close(B)#1", "orders", 2, "order_no", "B", "status", "CLOSED")
+	row("callback(A)#2", "payment_records", 1, "order_no", "A", "disposition", "late")
+	wrong := len(trace.Records)
+	row("relay#1", "outbox", 1, "kind", "refund", "message_key", "R-wechat-T-A-1-1", "state", "PENDING", "tries", int64(0))
+	row("relay#1", "outbox", 1, "kind", "refund", "message_key", "R-wechat-T-A-1-1", "state", "PENDING", "tries", int64(1))
+	for i := range 9 {
+		message(sim.EventAnswer, fmt.Sprintf("read(A)#%d", i))
+	}
+	message(sim.EventDrop, "read(A)#10")
+	r := &Result{Case: Case{Workload: Workload{Orders: map[string]*Order{"A": {}, "B": {}}}}, Trace: trace}
+	f := checker.Failure{Order: "A", Seq: wrong, AtEnd: true, About: []int{11, wrong}}
+	lines := linesThatMatter(r, f, 6)
+	for i, part := range []string{"charges#1", "status=CLOSED", "drop     callback(A)#1", "disposition=late", "state=PENDING", "read(A)#0"} {
+		assert.Contains(t, lines[i], part)
+	}
+	f.AtEnd, f.About = false, nil
+	lines = linesThatMatter(r, f, 6)
+	assert.Contains(t, lines[5], "disposition=late", "of what is wrong at once, nothing later")
+}
+
+// Another failure of the order that was there first is told, for it may be the cause.
+func TestFirstFailureIsTold(t *testing.T) {
+	trace := &sim.Trace{Start: time.Unix(0, 0).UTC()}
+	for i := range 3 {
+		trace.Append(sim.Record{At: time.Duration(i) * time.Second})
+	}
+	r := &Result{Trace: trace, Failures: []checker.Failure{
+		{Property: "no-orphan-money", Order: "A", Seq: 3, AtEnd: true, Message: "it is kept"},
+		{Property: "effect-once", Order: "A", Seq: 2, Message: "it happened twice"},
+		{Property: "job-exclusive", Order: "B", Seq: 1, Message: "of another order"},
+	}}
+	assert.Contains(t, Explain(r, r.Failures[0]), "\n  first: effect-once, at 00:00:01.000000: it happened twice\n")
+	assert.NotContains(t, Explain(r, r.Failures[1]), "first: ")
 }

@@ -1,0 +1,187 @@
+package scenarios
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tillstorm/tillstorm/checker"
+	"github.com/tillstorm/tillstorm/faults"
+	"github.com/tillstorm/tillstorm/sim"
+)
+
+// matters are the records of a trace that tell most about a failure, by what they are.
+type matters struct {
+	rows    []int // changes of rows that matter
+	losses  []int // of messages, and of processes
+	answers []int // and whatever else
+}
+
+// linesThatMatter returns a failure's record and the nearest ones about its order: changes
+// of rows and losses before what was only said, of which some orders have hundreds. What
+// showed at the end may also be about what came after the record.
+func linesThatMatter(r *Result, f checker.Failure, most int) (lines []string) {
+	at := f.Seq - 1
+	m := r.mattersOf(f)
+	chosen := []int{at}
+	for _, seq := range f.About[max(0, len(f.About)-most/2):] {
+		if seq != f.Seq {
+			chosen = append(chosen, seq-1)
+		}
+	}
+	choose := func(from []int, n int) {
+		for _, i := range nearest(from, at) {
+			if n > 0 && len(chosen) < most && !slices.Contains(chosen, i) {
+				chosen = append(chosen, i)
+				n--
+			}
+		}
+	}
+	choose(m.rows, most/2+1-len(chosen))
+	choose(m.losses, 1)
+	choose(m.answers, 1)
+	choose(slices.Concat(m.rows, m.losses, m.answers), most)
+	slices.Sort(chosen)
+	for _, i := range chosen {
+		lines = append(lines, tell(r.Trace, &r.Trace.Records[i]))
+	}
+	return lines
+}
+
+// nearest sorts places by how far they are from another.
+func nearest(places []int, at int) []int {
+	return slices.SortedStableFunc(slices.Values(places), func(a, b int) int { return cmp.Compare(distance(a, at), distance(b, at)) })
+}
+
+// mattersOf looks through the trace until a failure showed.
+func (r *Result) mattersOf(f checker.Failure) (m matters) {
+	until, order := f.Seq, r.Case.Workload.orderIn(f.Order)
+	if f.AtEnd {
+		until = len(r.Trace.Records)
+	}
+	last := map[rowName]string{}
+	for i := range r.Trace.Records[:until] {
+		record := &r.Trace.Records[i]
+		if order == "" || r.orderOf(record) != order {
+			continue
+		}
+		switch record.Event {
+		case sim.EventRow:
+			name, text := nameOf(record.Change), short(record.Change).String()
+			if last[name] != text { // else what it is about did not change
+				last[name] = text
+				m.rows = append(m.rows, i)
+			}
+		case sim.EventDrop, sim.EventReset, sim.EventCrash, sim.EventPanic:
+			if record.Message != nil && onlyAsks[record.Message.Kind] {
+				m.answers = append(m.answers, i)
+				continue
+			}
+			m.losses = append(m.losses, i)
+		case sim.EventAnswer, sim.EventStall, sim.EventFault:
+			m.answers = append(m.answers, i)
+		}
+	}
+	return m
+}
+
+// onlyAsks are the kinds of requests whose loss changes nothing.
+var onlyAsks = map[string]bool{"read": true, "list": true, "query": true, "query-refund": true}
+
+type rowName struct {
+	database, table string
+	id              int64
+}
+
+func nameOf(c *sim.Change) rowName { return rowName{c.Database, c.Table, c.RowID} }
+
+// told are the columns that matter of the rows that matter.
+var told = map[string][]string{
+	"orders":           {"order_no", "status", "amount_cents", "close_reason"},
+	"payment_records":  {"order_no", "channel_txn", "amount_cents", "disposition"},
+	"charges":          {"order_no", "channel_txn", "amount_cents"},
+	"refunds":          {"order_no", "refund_no", "channel_txn", "amount_cents", "state"},
+	"outbox":           {"kind", "message_key", "state"},
+	"stock_journal":    {"order_no", "movement", "quantity"},
+	"order_status_log": {"order_no", "from_status", "to_status", "cause"},
+}
+
+// orderOf returns the order that a record matters to, "" if it matters to none. The log of
+// an order tells what its row does.
+func (r *Result) orderOf(record *sim.Record) string {
+	orders := &r.Case.Workload
+	switch c := record.Change; {
+	case c != nil && (told[c.Table] == nil || c.Table == "order_status_log"):
+		return ""
+	case c != nil:
+		return orders.orderIn(cmp.Or(c.Text("order_no"), c.Text("message_key")))
+	case record.Message != nil:
+		return orders.orderIn(record.Message.Key)
+	case record.Event == sim.EventCrash:
+		return orders.orderNamed(record.Op)
+	}
+	return orders.orderNamed(record.Task)
+}
+
+// short is a row with the columns that matter.
+func short(c *sim.Change) *sim.Change {
+	columns := told[c.Table]
+	if columns == nil || c.Deleted() {
+		return c
+	}
+	s := *c
+	s.Columns, s.Values = columns, nil
+	for _, name := range columns {
+		s.Values = append(s.Values, c.Get(name))
+	}
+	return &s
+}
+
+// tell returns a record as one line that fits a terminal, more or less.
+func tell(trace *sim.Trace, r *sim.Record) string {
+	line := *r
+	if r.Change != nil {
+		line.Change = short(r.Change)
+	}
+	return shorten(trace.Line(&line), 180)
+}
+
+// faultsThatMatter returns perturbations by the time that a failure showed: those that
+// struck its order around the time that it became wrong, and the last crashes before.
+func faultsThatMatter(r *Result, f checker.Failure, most int) (lines []string) {
+	order := r.Case.Workload.orderIn(f.Order)
+	wrong := r.Trace.Records[f.Seq-1].At
+	var struck, crashes []int
+	for i, p := range r.Fired {
+		about := r.Case.Workload.orderNamed(p.At)
+		switch {
+		case order != "" && about == order && (f.AtEnd || p.When <= wrong):
+			struck = append(struck, i)
+		case about == "" && p.Kind == faults.Crash && p.When <= wrong:
+			crashes = append(crashes, i)
+		}
+	}
+	away := func(i int) time.Duration { return (r.Fired[i].When - wrong).Abs() }
+	slices.SortStableFunc(struck, func(a, b int) int { return cmp.Or(cmp.Compare(away(a), away(b)), cmp.Compare(b, a)) })
+	chosen := struck[:min(most, len(struck))]
+	chosen = slices.Concat(chosen, crashes[max(0, len(crashes)-(most-len(chosen))):])
+	slices.Sort(chosen)
+	for _, i := range chosen {
+		lines = append(lines, r.Trace.Clock(r.Fired[i].When)+"  "+r.Fired[i].String())
+	}
+	if left := len(struck) + len(crashes) - len(chosen); left > 0 {
+		lines = append([]string{"..."}, lines...)
+	}
+	return lines
+}
+
+// firstOf returns the failure of the same order that became wrong before f and before all
+// others: it may be the cause. ok says whether there is one.
+func firstOf(r *Result, f checker.Failure) (first checker.Failure, ok bool) {
+	for _, other := range r.Failures {
+		if other.Order == f.Order && f.Order != "" && other.Seq < f.Seq && (!ok || other.Seq < first.Seq) {
+			first, ok = other, true
+		}
+	}
+	return first, ok
+}
