@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tillstorm/tillstorm/sim"
@@ -213,7 +214,7 @@ func (e *Evidence) NeverRests(steps int) { e.restless = steps }
 // busyRecords is how many of the last records tell who keeps a run from coming to rest.
 const busyRecords = 1000
 
-// failRestless tells who keeps the run going.
+// failRestless tells who keeps the run going, and what waits.
 func (e *Evidence) failRestless() {
 	last := e.trace.Records[max(0, len(e.trace.Records)-busyRecords):]
 	counts := map[string]int{}
@@ -221,15 +222,53 @@ func (e *Evidence) failRestless() {
 		counts[sim.Role(last[i].Task)+" on "+last[i].Node]++
 	}
 	busiest := slices.MaxFunc(slices.Sorted(maps.Keys(counts)), func(a, b string) int { return cmp.Compare(counts[a], counts[b]) })
-	var stake Money
-	for _, row := range e.table("orders") {
-		if isPending(row) {
+	waiting, stake := e.waiting()
+	e.fail(Failure{Order: e.dearestWaiting(), Stake: stake, Roles: "endless " + busiest, Message: fmt.Sprintf(
+		"after %d steps nothing has come to rest: %d of the last %d records are by %s; what waits is worth %s: %s",
+		e.restless, counts[busiest], len(last), busiest, stake, waiting)})
+}
+
+// mostWaiting is how many rows that wait are named.
+const mostWaiting = 8
+
+// waiting names the rows that something has yet to become of, the orders first, and what
+// these orders are worth.
+func (e *Evidence) waiting() (names string, stake Money) {
+	var told []string
+	for _, row := range e.pendingRows() {
+		told = append(told, subjectOf(row)+" ("+row.Table+" "+stateOf(row)+")")
+		if row.Table == "orders" {
 			stake = Money{stake.Cents + row.Int("amount_cents"), row.Text("currency")}
 		}
 	}
-	e.fail(Failure{Stake: stake, Roles: "endless " + busiest, Message: fmt.Sprintf(
-		"after %d steps nothing has come to rest: %d of the last %d records are by %s; the orders that wait are worth %s",
-		e.restless, counts[busiest], len(last), busiest, stake)})
+	if n := len(told) - mostWaiting; n > 0 {
+		told = append(told[:mostWaiting], fmt.Sprintf("and %d more", n))
+	}
+	return cmp.Or(strings.Join(told, ", "), "nothing"), stake
+}
+
+// dearestWaiting is the order that waits for the most money, "" if none does that no hand
+// has touched.
+func (e *Evidence) dearestWaiting() (order string) {
+	for _, row := range e.pendingRows() {
+		if name := row.Text("order_no"); row.Table == "orders" && !e.touched(name) && amountOf(row).Cents > e.price(order).Cents {
+			order = name
+		}
+	}
+	return order
+}
+
+// pendingRows are those that must come to a final state and have not.
+func (e *Evidence) pendingRows() (rows []*sim.Change) {
+	for _, table := range []string{"orders", "payment_orders", "refunds", "outbox", "notifications"} {
+		rows = append(rows, slices.DeleteFunc(e.table(table), func(row *sim.Change) bool { return !isPending(row) })...)
+	}
+	return rows
+}
+
+// subjectOf is what a row is known by.
+func subjectOf(row *sim.Change) string {
+	return cmp.Or(row.Text("order_no"), row.Text("out_trade_no"), row.Text("kind")+" "+row.Text("message_key"))
 }
 
 // endFinallyTerminal finds what never came to an end.
@@ -238,18 +277,12 @@ func endFinallyTerminal(e *Evidence) {
 		e.failRestless()
 		return
 	}
-	for _, table := range []string{"orders", "payment_orders", "refunds", "outbox", "notifications"} {
-		for _, row := range e.table(table) {
-			if !isPending(row) {
-				continue
-			}
-			state := row.Text("state") + row.Text("status")
-			subject := cmp.Or(row.Text("order_no"), row.Text("out_trade_no"), row.Text("kind")+" "+row.Text("message_key"))
-			message := fmt.Sprintf("%s: %s.%s is still %s when everything has come to rest", subject, row.Database, table, state)
-			if amount := amountOf(row); amount.Cents > 0 {
-				message = fmt.Sprintf("order %s: %s.%s of %s is still %s when everything has come to rest", subject, row.Database, table, amount, state)
-			}
-			e.fail(Failure{Order: subject, Stake: amountOf(row), Roles: table + " " + state, Message: message}, row)
+	for _, row := range e.pendingRows() {
+		subject := subjectOf(row)
+		message := fmt.Sprintf("%s: %s.%s is still %s when everything has come to rest", subject, row.Database, row.Table, stateOf(row))
+		if amount := amountOf(row); amount.Cents > 0 {
+			message = fmt.Sprintf("order %s: %s.%s of %s is still %s when everything has come to rest", subject, row.Database, row.Table, amount, stateOf(row))
 		}
+		e.fail(Failure{Order: subject, Stake: amountOf(row), Roles: row.Table + " " + stateOf(row), Message: message}, row)
 	}
 }

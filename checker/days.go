@@ -47,7 +47,7 @@ func (e *Evidence) missDays() {
 		if roles, what := e.misses(row.Database, day); what != "" {
 			e.fail(Failure{Order: row.Text("order_no"), Stake: amountOf(row), Roles: roles, Message: fmt.Sprintf(
 				"order %s: %s of %s is of %s, and that day's bill of %s was %s", row.Text("order_no"),
-				strings.TrimSuffix(row.Table, "s")+" "+cmp.Or(row.Text("refund_no"), row.Text("channel_txn")), amountOf(row), day.name, row.Database, what)})
+				strings.TrimSuffix(row.Table, "s")+" "+cmp.Or(row.Text("refund_no"), row.Text("channel_txn")), amountOf(row), day.name, row.Database, what)}, row)
 		}
 	}
 }

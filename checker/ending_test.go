@@ -105,3 +105,21 @@ func TestOfTheSameMoneyTheFirstComesFirst(t *testing.T) {
 	}
 	assert.Equal(t, []string{"no-orphan-money B", "legal-transitions A", "no-orphan-money A"}, names)
 }
+
+// A run that was ended names what waits, the orders first, with what they are worth.
+func TestRestlessRunNamesWhatWaits(t *testing.T) {
+	trace := &sim.Trace{}
+	evidence := checker.New(trace).Judge("finally-terminal")
+	require.NoError(t, newTeller(trace).tell(`
+		A is-created 198.00
+		B is-created 5.00
+		C is-created 300.00
+		A is-closed
+		pay(B)#1 commits intent R1 T1 B 5.00 request, message refund R1
+		spin#1 calls query`))
+	evidence.NeverRests(1_000_000)
+	failures, _ := evidence.Finish()
+	require.Len(t, failures, 1)
+	assert.Contains(t, failures[0].Message, "what waits is worth 305.00 CNY: B (orders CREATED), C (orders CREATED), B (refunds REQUESTED), refund R1 (outbox PENDING)")
+	assert.Equal(t, "C", failures[0].Order, "the lines that matter are about the most money")
+}
