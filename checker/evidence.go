@@ -221,6 +221,7 @@ func (e *Evidence) fail(f Failure, about ...*sim.Change) {
 		return
 	}
 	e.seen[key] = true
+	f.Message += e.handTold(f.Order)
 	switch {
 	case f.Seq > 0:
 	case e.ending:

@@ -12,6 +12,8 @@ import (
 // byHand is a row that a person has changed, past the system.
 type byHand struct {
 	before *sim.Change
+	did    string // what was done to it
+	seq    int
 	at     string
 	atMs   int64
 }
@@ -30,8 +32,39 @@ func (e *Evidence) noteHand(r *sim.Record) {
 	}
 	order := e.old.Text("order_no")
 	if _, known := e.hands[order]; !known && order != "" {
-		e.hands[order] = byHand{e.old, e.trace.Clock(r.At), e.trace.Start.Add(r.At).UnixMilli()}
+		e.hands[order] = byHand{e.old, handiwork(e.old, r.Change), r.Seq, e.trace.Clock(r.At), e.trace.Start.Add(r.At).UnixMilli()}
 	}
+}
+
+// handiwork tells what a hand has done to a row.
+func handiwork(before, now *sim.Change) string {
+	if now.Deleted() {
+		return "deleted its row " + before.String()
+	}
+	var changes []string
+	for i, column := range before.Columns {
+		if was, is := valueOf(before.Values[i]), valueOf(now.Get(column)); was != is {
+			changes = append(changes, column+" from "+was+" to "+is)
+		}
+	}
+	return fmt.Sprintf("changed its row in %s (%s)", before.Table, strings.Join(changes, ", "))
+}
+
+// handTold tells, of an order that a hand has touched, how, with the old values and the new
+// ones.
+func (e *Evidence) handTold(order string) string {
+	hand, touched := e.hands[order]
+	if !touched {
+		return ""
+	}
+	return fmt.Sprintf("; by hand somebody %s at %s", hand.did, hand.at)
+}
+
+func valueOf(v any) string {
+	if v == nil {
+		return "nothing"
+	}
+	return fmt.Sprint(v)
 }
 
 // touched says whether a name is that of an order which a hand has touched, or of
@@ -54,8 +87,8 @@ func (e *Evidence) missHands() {
 			continue
 		}
 		e.fail(Failure{Order: order, Stake: amountOf(hand.before), Roles: "hand in " + hand.before.Table, Message: fmt.Sprintf(
-			"order %s: its row in %s was changed by hand at %s, and nothing was reported: %s at stake",
-			order, hand.before.Table, hand.at, amountOf(hand.before))})
+			"order %s: its row in %s was changed by hand, and nothing was reported: %s at stake",
+			order, hand.before.Table, amountOf(hand.before)), Seq: hand.seq, AtEnd: true})
 	}
 }
 
