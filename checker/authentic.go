@@ -2,6 +2,8 @@ package checker
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/tillstorm/tillstorm/sim"
 )
@@ -23,7 +25,7 @@ func isCallback(m *sim.Message) bool { return m.Kind == "callback" || m.Kind == 
 func observeAuthenticOnly(e *Evidence, r *sim.Record) {
 	switch {
 	case r.Event == sim.EventDeliver && r.Message.Leg == sim.Request && isCallback(r.Message):
-		if d := e.doubtOf(r.Message); d.why != "" {
+		if d := e.doubtOf(r.Message, r.At); d.why != "" {
 			e.doubts[r.Node+"/"+r.Op] = d
 		}
 	case r.Change != nil && r.Change.Database == shopDB && r.Change.Table != "alerts":
@@ -34,22 +36,41 @@ func observeAuthenticOnly(e *Evidence, r *sim.Record) {
 }
 
 // doubtOf tells what is wrong with a callback as it arrives, by what is known then.
-func (e *Evidence) doubtOf(m *sim.Message) doubt {
-	n := parse(m)
-	d := doubt{kind: m.Kind, notice: n}
-	row := e.attempts[n.OutTradeNo]
-	if m.Kind == "refund-callback" {
-		row = e.accounts.intents[n.RefundNo]
+func (e *Evidence) doubtOf(m *sim.Message, at time.Duration) doubt {
+	d := doubt{kind: m.Kind, notice: parse(m)}
+	var whys []string
+	if channel := d.notice.Channel; m.From != channel {
+		d.forged = true
+		whys = append(whys, fmt.Sprintf("%s sent it, not %s: %s", m.From, channel, e.sealTold(m, at)))
 	}
-	switch {
-	case m.From != n.Channel:
-		d.forged, d.why = true, m.From+" sent it, not "+n.Channel
-	case row == nil || row.Text("channel") != n.Channel || row.Text("order_no") != n.OrderNo:
-		d.why = "we know of no such attempt or refund"
-	case n.amount() != e.due(row):
-		d.why = e.due(row).String() + " is due"
+	if mistake := e.mistakeOf(d); mistake != "" {
+		whys = append(whys, mistake)
 	}
+	if other := d.notice.MerchantID; len(whys) > 0 && other != "" && other != e.seal.merchant {
+		whys = append(whys, "it is for the merchant "+other+", and we are "+e.seal.merchant)
+	}
+	d.why = strings.Join(whys, ", and ")
 	return d
+}
+
+// mistakeOf tells what a callback says otherwise than what we know, "" if nothing.
+func (e *Evidence) mistakeOf(d doubt) string {
+	n := d.notice
+	row, name := e.attempts[n.OutTradeNo], "attempt "+n.OutTradeNo
+	if d.kind == "refund-callback" {
+		row, name = e.accounts.intents[n.RefundNo], "refund "+n.RefundNo
+	}
+	if row == nil || row.Text("channel") != n.Channel || row.Text("order_no") != n.OrderNo {
+		return fmt.Sprintf("we know of no %s of order %s on %s", name, n.OrderNo, n.Channel)
+	}
+	switch due := e.due(row); {
+	case n.amount() == due:
+		return ""
+	case n.amount().Currency != due.Currency:
+		return "in another currency: " + due.String() + " is due"
+	default:
+		return due.String() + " is due"
+	}
 }
 
 // due is what an attempt or a refund is of.

@@ -61,6 +61,7 @@ type Evidence struct {
 	window    time.Duration             // for which an order waits for its money; zero if nobody has declared it
 	asked     map[string]time.Duration  // by task and out-trade number: when a channel was asked last
 	asksFirst bool                      // the policy by which channels are asked before an order is closed
+	seal      seal                      // of true callbacks
 	reinstate bool                      // the policy by which CLOSED may become PAID
 	ending    bool                      // the run is over
 	restless  int                       // the steps of a run that did not come to rest
@@ -281,6 +282,7 @@ type body struct {
 	Currency    string `json:"currency"`
 	State       string `json:"state"` // of a channel's notice
 	RefundNo    string `json:"refundNo"`
+	MerchantID  string `json:"merchantId"`
 }
 
 // takesMoney says whether a channel's notice is about a charge: it may also tell that

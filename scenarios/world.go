@@ -122,6 +122,7 @@ func (c *Case) judgeOf(trace *sim.Trace) *checker.Evidence {
 	for sku, quantity := range c.firstStock() { // order-free: each by itself
 		e.PutIn(sku, quantity)
 	}
+	e.SealedFor(merchant, []byte(signingKey))
 	for _, name := range channelNames {
 		e.BillsIn(name, personality(name).Zone)
 	}
