@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"sort"
@@ -28,6 +29,7 @@ type asked interface {
 	fmt.Stringer
 	when() *span
 	about() (order, role string)
+	rule() string // by which it is answered, for people
 }
 
 // history is what was asked about one thing, and the rules by which it is answered.
@@ -35,6 +37,9 @@ type history struct {
 	calls      []asked
 	operations func(until int) []porcupine.Operation
 	model      func(budget *int) porcupine.Model
+	// otherwise gives a call each other answer that there is, in turn, and then its own again.
+	otherwise func(asked) iter.Seq[string]
+	did       string // what shows what a call did, whatever it was answered
 }
 
 // stepBudget bounds the search for one history, in steps of its model.
@@ -73,12 +78,26 @@ func (e *Evidence) failHistory(h *history) {
 	until := c.when().to
 	r := &e.trace.Records[until-1]
 	e.fail(Failure{Order: order, Stake: e.price(order), Seq: until, Roles: role, Message: fmt.Sprintf(
-		"order %s of %s: at %s %q fits no order of events; before it: %s",
-		order, e.price(order), e.trace.Clock(r.At), c, e.before(h.calls, c))})
+		"order %s of %s: at %s %q fits no order of events: %s; %s; before it: %s",
+		order, e.price(order), e.trace.Clock(r.At), c, c.rule(), e.couldBe(h, c), e.before(h.calls, c))})
 	if !e.touched(order) {
 		budget := e.budget
 		e.misfits = append(e.misfits, Misfit{e.current.Name, order, h.model(&budget), h.operations(until)})
 	}
+}
+
+// couldBe tells which answers would have fitted in the place of c's.
+func (e *Evidence) couldBe(h *history, c asked) string {
+	var fit []string
+	for answer := range h.otherwise(c) {
+		if !slices.Contains(fit, answer) && e.check(h, c.when().to) == porcupine.Ok {
+			fit = append(fit, answer)
+		}
+	}
+	if len(fit) == 0 {
+		return "no answer would fit what " + h.did + " tells of it"
+	}
+	return "it could have been " + strings.Join(fit, " or ")
 }
 
 // before tells the last few operations that began before c has ended.

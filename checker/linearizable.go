@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -24,6 +25,39 @@ type call struct {
 func (c *call) about() (order, role string) { return c.order, c.kind + " " + c.told() }
 
 func (c *call) String() string { return describe(c.input, output{c.known, c.code, c.status}) }
+
+// rule tells what a call's answer owes to those of the others.
+func (c *call) rule() string {
+	switch c.kind {
+	case "create":
+		return "a create that is repeated is answered with the order as it is by then"
+	case "callback":
+		return "each delivery of one charge is answered as the first was: with what the order became by it, and never as unknown again"
+	case "read":
+		return "a read shows no older state than one that was already seen, and none that is not there yet"
+	case "record":
+		return "a charge is written down before any delivery of it is answered"
+	}
+	return "a change begins with the state that was last seen"
+}
+
+// sayings are what may be said of an order. The list is never changed.
+var sayings = []output{
+	{true, 200, "CREATED"}, {true, 200, "PAID"}, {true, 200, "CLOSED"}, {true, 200, "REFUNDING"}, {true, 200, "REFUNDED"}, {true, 404, ""},
+}
+
+// otherwise gives the call each of the answers that there are. What happened without a
+// client has none.
+func (c *call) otherwise(yield func(string) bool) {
+	code, status := c.code, c.status
+	defer func() { c.code, c.status = code, status }()
+	for _, a := range sayings {
+		c.code, c.status = a.code, a.status
+		if c.kind == "commit" || c.kind == "record" || c.kind == "create" && a.code == 404 || !yield(cmp.Or(a.status, "404")) {
+			return
+		}
+	}
+}
 
 // told is what a call was answered, without numbers.
 func (c *call) told() string {
@@ -256,10 +290,12 @@ func describe(in input, out output) string {
 	return fmt.Sprintf("%s -> %s", name, out.status)
 }
 
+func otherwiseOrder(c asked) iter.Seq[string] { return c.(*call).otherwise }
+
 func endLinearizableOrders(e *Evidence) {
 	orders, calls := e.orderCalls()
 	for _, order := range orders {
-		h := &history{model: orderModel, operations: func(until int) []porcupine.Operation { return operations(calls[order], until) }}
+		h := &history{model: orderModel, did: "the order's row", otherwise: otherwiseOrder, operations: func(until int) []porcupine.Operation { return operations(calls[order], until) }}
 		for _, c := range calls[order] {
 			h.calls = append(h.calls, c)
 		}

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/anishathalye/porcupine"
 
@@ -49,11 +51,68 @@ func (c *stockCall) about() (order, role string) {
 func (c *stockCall) String() string {
 	switch {
 	case c.kind == "journal":
-		return fmt.Sprintf("journal -> %d rows", len(c.reads))
+		return "journal -> " + rowsTold(c.reads)
 	case !c.answered:
 		return fmt.Sprintf("%s %s -> ?", c.kind, c.number)
 	}
 	return fmt.Sprintf("%s %s -> %s", c.kind, c.number, cmp.Or(c.code, "done"))
+}
+
+func rowsTold(rows []movement) string {
+	var told []string
+	for _, row := range rows {
+		told = append(told, row.Movement+" "+row.OrderNo)
+	}
+	return cmp.Or(strings.Join(told, ", "), "no rows")
+}
+
+// rule tells what a call's answer owes to those of the others.
+func (c *stockCall) rule() string {
+	switch c.kind {
+	case "freeze":
+		return "a unit is promised once, an order's units are frozen once and never after their release, and only what there is not is refused"
+	case "release":
+		return "units come back once, and never once they were sold; whoever hears that they are back finds them there"
+	case "deduct":
+		return "units are sold once, after they were frozen and if they were not released"
+	case "journal":
+		return "a reader sees every movement that was answered before it asked, and what it has seen once does not go away"
+	}
+	return "stock that comes in is there from then on"
+}
+
+// refusals are what a movement may be answered; "" is that it was done.
+var refusals = map[string][]string{
+	"freeze": {"", "out_of_stock", "order_released"}, "release": {"", "order_deducted"}, "deduct": {"", "order_not_frozen", "order_released"},
+}
+
+// otherwise gives the call each of the answers that there are.
+func (s *stockHistory) otherwise(a asked) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		c := a.(*stockCall)
+		code, reads := c.code, c.reads
+		defer func() { c.code, c.reads = code, reads }()
+		if c.kind == "journal" {
+			for n := range len(s.rows) + 1 {
+				if c.reads = s.seen(c, n); !yield(rowsTold(c.reads)) {
+					return
+				}
+			}
+		}
+		for _, c.code = range refusals[c.kind] {
+			if c.answered && !yield(cmp.Or(c.code, "done")) {
+				return
+			}
+		}
+	}
+}
+
+// seen is what a reader gets when n rows have been written.
+func (s *stockHistory) seen(c *stockCall, n int) (rows []movement) {
+	for row := range s.wanted(c, n) {
+		rows = append(rows, movement{row.Int("journal_id"), row.Text("order_no"), row.Text("movement")})
+	}
+	return rows
 }
 
 // stockHistory is what was asked about one SKU. Its state is how many of the journal's
@@ -74,7 +133,7 @@ func endLinearizableStock(e *Evidence) {
 }
 
 func (s *stockHistory) history() *history {
-	h := &history{operations: s.operations, model: s.model}
+	h := &history{operations: s.operations, model: s.model, otherwise: s.otherwise, did: "the journal"}
 	for _, c := range s.calls {
 		h.calls = append(h.calls, c)
 	}
@@ -154,14 +213,22 @@ func (s *stockHistory) answer(c *stockCall, n int) (code string, changes bool) {
 	return "", true // stock that comes in
 }
 
-// reads says whether a reader got, of the first n rows, those that it asked for. What
-// came in is left out: the trace does not tell of what a run begins with.
+// wanted are those of the first n rows that a reader asks for. What came in is left out:
+// the trace does not tell of what a run begins with.
+func (s *stockHistory) wanted(c *stockCall, n int) iter.Seq[*sim.Change] {
+	return func(yield func(*sim.Change) bool) {
+		for _, row := range s.rows[:n] {
+			if row.Text("movement") != "put" && c.wants(row) && !yield(row) {
+				return
+			}
+		}
+	}
+}
+
+// reads says whether a reader got, of the first n rows, those that it asked for.
 func (s *stockHistory) reads(c *stockCall, n int) bool {
 	got := c.reads
-	for _, row := range s.rows[:n] {
-		if row.Text("movement") == "put" || !c.wants(row) {
-			continue
-		}
+	for row := range s.wanted(c, n) {
 		if len(got) == 0 || got[0].JournalID != row.Int("journal_id") {
 			return false
 		}
