@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -159,6 +160,12 @@ func TestVacuousSweepIsStale(t *testing.T) {
 	assert.NotContains(t, report.Unreached, "operation creates")
 	assert.NotContains(t, report.Unreached, "probe order paid")
 	assert.NotContains(t, report.Unreached, "probe outbox message parked", "it is optional")
+
+	// An operation succeeds in most seeds, so fewer must come to it than to everything.
+	report = newReport(make([]outcome, operationSeeds), newSums(), time.Now())
+	report.findUnreached(planted, enoughSeeds)
+	assert.Len(t, report.Vacuous(), len(drawn))
+	assert.Contains(t, report.Vacuous(), "operation refunds")
 
 	sweep.enough = 2
 	report, err = sweep.Run(t.Context())

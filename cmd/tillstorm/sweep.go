@@ -32,9 +32,9 @@ func newSweep() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sweep",
 		Short: "Run many seeds and tell the ones that fail",
-		Long: `sweep runs many seeds and tells the ones that fail. From 100 seeds on it is also stale,
-and its exit code is 4, if it never came to what it must: each fault of the profile,
-each operation of the buyers, each required probe.
+		Long: `sweep runs many seeds and tells the ones that fail. It is also stale, and its exit code
+is 4, if it never came to what it must: from 10 seeds on a success of each operation of
+the buyers, from 100 on each fault of the profile and each required probe.
 
 With --coverage it tells in which states orders were when a fault met them, at which
 statements no process has died, and how likely the next seed shows what none has
@@ -224,10 +224,10 @@ func printUnreached(w io.Writer, r *scenarios.Report) {
 		return
 	}
 	fmt.Fprintf(w, "  never reached: %s\n", strings.Join(r.Unreached, ", "))
-	if r.IsVacuous() {
-		fmt.Fprint(w, "  So many seeds prove nothing about that. Make it come up: a fault by its odds in faults/profile.go,\n"+
-			"  an operation or a probe by what the buyers do in scenarios/workload.go, or by such a fault. If a\n"+
-			"  probe can't come up, say why at its place in checker/probes.go.\n")
+	if v := r.Vacuous(); len(v) > 0 {
+		fmt.Fprintf(w, "  So many seeds should have come to %s, and prove nothing about it. Make it come up: a fault by\n"+
+			"  its odds in faults/profile.go, an operation or a probe by what the buyers do in scenarios/workload.go, or\n"+
+			"  by such a fault. If a probe can't come up, say why at its place in checker/probes.go.\n", strings.Join(v, ", "))
 	}
 }
 
@@ -267,9 +267,9 @@ func writeJUnit(file string, s scenarios.Sweep, r *scenarios.Report) error {
 	name := "sweep " + s.Profile.Name + " " + s.Seeds.String()
 	suite := junitSuite{Name: name, Tests: 1 + len(r.Failures), Time: fmt.Sprintf("%.3f", time.Duration(r.WallNs).Seconds())}
 	suite.Cases = []junitCase{{Name: name, Class: "tillstorm"}}
-	if r.IsVacuous() {
+	if v := r.Vacuous(); len(v) > 0 {
 		suite.Failures++
-		suite.Cases[0].Failure = &junitFailure{Message: "never reached: " + strings.Join(r.Unreached, ", ")}
+		suite.Cases[0].Failure = &junitFailure{Message: "never reached: " + strings.Join(v, ", ")}
 	}
 	for _, f := range r.Failures {
 		suite.Failures++
