@@ -24,11 +24,12 @@ func incidentFile(t *testing.T, setup, rest string) string {
 func TestRunMustFail(t *testing.T) {
 	const lateFile = "../../scenarios/incidents/late-callback-after-close.txtar"
 	toothless := incidentFile(t, "must-fail late-success-ignored no-orphan-money\n", "")
-	report, err := jsonOf(t, "files proven total unnamed wall_ns", "run", lateFile, toothless, payFile, "--must-fail", "--json")
+	unnamed := incidentFile(t, "", "")
+	report, err := jsonOf(t, "files proven total unnamed wall_ns", "run", lateFile, toothless, unnamed, "--must-fail", "--json")
 	require.Equal(t, verdictError{scenarios.Broken}, err)
 	assert.EqualValues(t, 1, report["proven"])
 	assert.EqualValues(t, 2, report["total"])
-	assert.Equal(t, []any{payFile}, report["unnamed"])
+	assert.Equal(t, []any{unnamed}, report["unnamed"])
 	for _, one := range report["files"].([]any) {
 		file := one.(map[string]any)
 		assert.Equal(t, file["file"] == lateFile, file["broken"], "%v", file)
