@@ -12,7 +12,8 @@ import (
 
 // matters are the records of a trace that tell most about a failure, by what they are.
 type matters struct {
-	rows    []int // changes of rows that matter
+	states  []int // changes of the order itself
+	rows    []int // and of other rows that matter
 	losses  []int // of messages, and of processes
 	answers []int // and whatever else
 }
@@ -37,10 +38,11 @@ func linesThatMatter(r *Result, f checker.Failure, most int) (lines []string) {
 			}
 		}
 	}
+	choose(m.states, 1)
 	choose(m.rows, most/2+1-len(chosen))
 	choose(m.losses, 1)
 	choose(m.answers, 1)
-	choose(slices.Concat(m.rows, m.losses, m.answers), most)
+	choose(slices.Concat(m.states, m.rows, m.losses, m.answers), most)
 	slices.Sort(chosen)
 	for _, i := range chosen {
 		lines = append(lines, tell(r.Trace, &r.Trace.Records[i]))
@@ -68,10 +70,14 @@ func (r *Result) mattersOf(f checker.Failure) (m matters) {
 		switch record.Event {
 		case sim.EventRow:
 			name, text := nameOf(record.Change), short(record.Change).String()
-			if last[name] != text { // else what it is about did not change
-				last[name] = text
+			switch before := last[name]; {
+			case text == before: // what it is about did not change
+			case name.table == "orders":
+				m.states = append(m.states, i)
+			default:
 				m.rows = append(m.rows, i)
 			}
+			last[name] = text
 		case sim.EventDrop, sim.EventReset, sim.EventCrash, sim.EventPanic:
 			if record.Message != nil && onlyAsks[record.Message.Kind] {
 				m.answers = append(m.answers, i)
@@ -98,11 +104,13 @@ func nameOf(c *sim.Change) rowName { return rowName{c.Database, c.Table, c.RowID
 // told are the columns that matter of the rows that matter.
 var told = map[string][]string{
 	"orders":           {"order_no", "status", "amount_cents", "close_reason"},
+	"payment_orders":   {"order_no", "out_trade_no", "channel", "state"},
 	"payment_records":  {"order_no", "channel_txn", "amount_cents", "disposition"},
 	"charges":          {"order_no", "channel_txn", "amount_cents"},
 	"refunds":          {"order_no", "refund_no", "channel_txn", "amount_cents", "state"},
 	"outbox":           {"kind", "message_key", "state"},
 	"stock_journal":    {"order_no", "movement", "quantity"},
+	"alerts":           {"kind", "subject", "amount_cents"},
 	"order_status_log": {"order_no", "from_status", "to_status", "cause"},
 }
 
@@ -114,7 +122,7 @@ func (r *Result) orderOf(record *sim.Record) string {
 	case c != nil && (told[c.Table] == nil || c.Table == "order_status_log"):
 		return ""
 	case c != nil:
-		return orders.orderIn(cmp.Or(c.Text("order_no"), c.Text("message_key")))
+		return orders.orderIn(cmp.Or(c.Text("order_no"), c.Text("message_key"), c.Text("subject")))
 	case record.Message != nil:
 		return orders.orderIn(record.Message.Key)
 	case record.Event == sim.EventCrash:

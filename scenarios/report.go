@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,33 +102,35 @@ func placeOf(trace *sim.Trace, f checker.Failure) string {
 const otherFaults = 10
 
 // ToldFaults returns what to tell of the faults of a run: all, if nothing broke; else those
-// about the orders that came to harm, and the last few others. left is how many more had
-// come by the time it showed.
+// about the orders that came to harm, until it showed, and the last few others before the
+// last thing became wrong. left is how many are not told.
 func (r *Result) ToldFaults() (told []faults.Firing, left int) {
 	if len(r.Failures) == 0 {
 		return r.Fired, 0
 	}
-	harmed, until := map[string]bool{}, time.Duration(0)
+	harmed := map[string]bool{}
+	var wrong, showed time.Duration
 	for _, f := range r.Failures {
 		harmed[r.Case.Workload.orderIn(f.Order)] = true
-		until = max(until, r.Trace.Records[f.Seq-1].At)
-	}
-	others := 0
-	for _, p := range slices.Backward(r.Fired) {
-		order := r.Case.Workload.orderNamed(p.At)
-		switch {
-		case p.When > until:
-		case order != "" && harmed[order]:
-			told = append(told, p)
-		case others < otherFaults:
-			others++
-			told = append(told, p)
-		default:
-			left++
+		wrong = max(wrong, r.Trace.Records[f.Seq-1].At)
+		if showed = max(showed, wrong); f.AtEnd {
+			showed = r.Trace.Records[len(r.Trace.Records)-1].At
 		}
 	}
-	slices.Reverse(told)
-	return told, left
+	var others []faults.Firing
+	for _, p := range r.Fired {
+		switch order := r.Case.Workload.orderNamed(p.At); {
+		case order != "" && harmed[order] && p.When <= showed:
+			told = append(told, p)
+		case p.When <= wrong:
+			others = append(others, p)
+		}
+	}
+	byTime := func(a, b faults.Firing) int { return cmp.Compare(a.When, b.When) }
+	slices.SortStableFunc(others, byTime)
+	told = append(told, others[max(0, len(others)-otherFaults):]...)
+	slices.SortStableFunc(told, byTime)
+	return told, len(r.Fired) - len(told)
 }
 
 func shorten(line string, most int) string {

@@ -184,7 +184,7 @@ func printRun(w io.Writer, r *scenarios.Result) error {
 		fmt.Fprintf(w, "  %s  %s\n", r.Trace.Clock(one.When), one)
 	}
 	if left > 0 {
-		fmt.Fprintf(w, "  and %d earlier, about no order that came to harm; --trace FILE has all\n", left)
+		fmt.Fprintf(w, "  and %d more, about no order that came to harm, or after that; --trace FILE has all\n", left)
 	}
 	fmt.Fprintf(w, "\n%s: %d steps, %d statements, %v simulated, trace hash %016x\noperations: %s\nprobes: %s\n",
 		r.Verdict, r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Operations), counts(r.Probes))
