@@ -53,12 +53,7 @@ func (b buyer) perform(ctx context.Context) {
 	case Reads:
 		b.request(ctx, http.MethodGet, url, nil, "")
 	case Creates:
-		order := b.w.Orders[op.Order]
-		body := map[string]any{"orderNo": op.Order, "amountCents": cmp.Or(op.Cents, order.Cents), "channel": order.Channel}
-		if order.SKU != "" {
-			body["sku"], body["quantity"] = order.SKU, order.Quantity
-		}
-		b.insist(ctx, shop+"/orders", body)
+		b.insist(ctx, shop+"/orders", op.wants(b.w.Orders[op.Order]))
 	case Attempts:
 		b.insist(ctx, url+"/pay", map[string]any{"channel": op.Channel})
 	case Pays:
@@ -72,6 +67,21 @@ func (b buyer) perform(ctx context.Context) {
 		}
 		b.insist(ctx, url+"/refunds", wish)
 	}
+}
+
+// wants is what a create asks for.
+func (op Operation) wants(order *Order) map[string]any {
+	o := op.Other
+	body := map[string]any{
+		"orderNo": op.Order, "amountCents": cmp.Or(o.Cents, order.Cents), "channel": cmp.Or(o.Channel, order.Channel),
+	}
+	if sku := cmp.Or(o.SKU, order.SKU); sku != "" {
+		body["sku"], body["quantity"] = sku, cmp.Or(o.Quantity, order.Quantity, 1)
+	}
+	if o.Currency != "" {
+		body["currency"] = o.Currency
+	}
+	return body
 }
 
 // refundNumber is the number of the n-th refund that is asked for of an order.

@@ -36,7 +36,8 @@ type Operation struct {
 	Order   string
 	Channel string // of Attempts and Pays
 	Attempt int    // of Pays: which attempt's trade
-	Cents   int64  // of Refunds; of Creates, if it is not the order's own
+	Cents   int64  // of Refunds
+	Other   Other  // of Creates
 	// Key is the idempotency key, where it is shared with other operations. A refund
 	// under one leaves its number to the shop.
 	Key string
@@ -45,6 +46,12 @@ type Operation struct {
 	Caller  string
 	Forgery Forgery // of Forges
 	On      string  // the shop that is asked; "" for any
+}
+
+// Other is what a create asks for that is not the order's own.
+type Other struct {
+	Order           // where it is zero, it is the order's own
+	Currency string // "" for the order's own
 }
 
 // Order is what a buyer wants.
@@ -72,7 +79,7 @@ func (w *Workload) channels(more ...string) []string {
 		named[order.Channel] = true
 	}
 	for _, op := range w.Operations {
-		named[op.Channel] = true
+		named[op.Channel], named[op.Other.Channel] = true, true
 	}
 	used := func() []string {
 		return slices.DeleteFunc(slices.Clone(channelNames), func(name string) bool { return !named[name] })
@@ -93,7 +100,7 @@ const payWindow = 15 * time.Minute
 
 // usualStock is what the stock service begins with: plenty, enough for most, and
 // less than is wanted.
-var usualStock = map[string]int64{"S1": 1000, "S2": 4, "S3": 2}
+var usualStock = map[string]int64{"S1": 1000, "S2": 9, "S3": 4}
 
 // end is when the last operation begins.
 func (w *Workload) end() time.Duration {
@@ -115,11 +122,11 @@ func drawWorkload(seed uint64, orders int) Workload {
 		r := sim.Rand(seed, "workload", name)
 		order := &Order{Cents: 100 + r.Int64N(99_900), Channel: channels[r.IntN(len(channels))]}
 		if r.IntN(3) > 0 {
-			order.SKU, order.Quantity = drawSKU(r), 1
+			order.SKU, order.Quantity = drawSKU(r), drawQuantity(r)
 		}
 		created := within(r, 0, opening)
 		if r.IntN(3) == 0 {
-			created, order.SKU, order.Quantity = rush.at+soon(r, 10*time.Millisecond), rush.sku, 1
+			created, order.SKU, order.Quantity = rush.at+soon(r, 10*time.Millisecond), rush.sku, drawQuantity(r)
 		}
 		w.Orders[name] = order
 		w.drawOrder(seed, name, order, other(channels, order.Channel), created, r)
@@ -151,6 +158,9 @@ func drawRush(r *rand.Rand, opening time.Duration) rush {
 
 func drawSKU(r *rand.Rand) string { return fmt.Sprint("S", 1+r.IntN(len(usualStock))) }
 
+// drawQuantity draws how many units an order is for.
+func drawQuantity(r *rand.Rand) int64 { return 1 + r.Int64N(3) }
+
 // drawOrder draws what happens to an order; second is the channel of a second attempt.
 func (w *Workload) drawOrder(seed uint64, name string, order *Order, second string, created time.Duration, r *rand.Rand) {
 	w.add(Operation{At: created, Verb: Creates, Order: name})
@@ -166,7 +176,7 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 		w.add(Operation{At: paid + around(r, 10*time.Second), Verb: Reads, Order: name})
 	}
 	w.add(Operation{At: created + payWindow + soon(r, time.Minute), Verb: Reads, Order: name})
-	w.drawCareless(name, order, created, paid, sim.Rand(seed, "careless", name))
+	w.drawCareless(name, order, second, created, paid, sim.Rand(seed, "careless", name))
 	w.drawForgeries(name, created, sim.Rand(seed, "forgeries", name))
 }
 
@@ -243,10 +253,10 @@ func around(r *rand.Rand, most time.Duration) time.Duration {
 	return soon(r, most)
 }
 
-// other returns the channel that comes after this one.
-func other(channels []string, channel string) string {
-	i := slices.Index(channels, channel)
-	return channels[(i+1)%len(channels)]
+// other returns the name that comes after this one, the first if this is none of them.
+func other(names []string, name string) string {
+	i := slices.Index(names, name)
+	return names[(i+1)%len(names)]
 }
 
 // orderName returns A, B, ... Z, A1, B1, ...
