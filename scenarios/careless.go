@@ -39,6 +39,41 @@ func (w *Workload) drawCareless(name string, order *Order, second string, create
 	}
 }
 
+// drawOneKeyForTwo draws, in every other run, what a client asks for two orders under one
+// key with one body: all that tells them apart is the path.
+func (w *Workload) drawOneKeyForTwo(r *rand.Rand) {
+	names := w.names()
+	if r.IntN(2) == 0 || len(names) < 2 {
+		return
+	}
+	first := r.IntN(len(names))
+	second := other(names, names[first])
+	op := Operation{Order: names[first], Key: "one-key"}
+	switch r.IntN(3) {
+	case 0:
+		op.Verb = Cancels
+	case 1:
+		op.Verb, op.Channel = Attempts, w.Orders[second].Channel
+	case 2:
+		op.Verb, op.Cents = Refunds, 1+r.Int64N(99)
+	}
+	for _, name := range []string{op.Order, second} {
+		op.Order, op.At = name, w.begins(name, op.Verb)+within(r, 0, time.Minute)
+		w.add(op)
+	}
+}
+
+// begins returns when a verb of an order may succeed: a refund when it is paid, anything
+// else when it is created.
+func (w *Workload) begins(name string, verb Verb) (at time.Duration) {
+	for _, op := range w.Operations {
+		if op.Order == name && (op.Verb == Creates && at == 0 || op.Verb == Pays && verb == Refunds) {
+			at = op.At
+		}
+	}
+	return at
+}
+
 // drawOther draws one thing in which a create is not for the order; second is the run's
 // other channel.
 func drawOther(order *Order, second string, r *rand.Rand) (o Other) {

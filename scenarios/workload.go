@@ -131,6 +131,7 @@ func drawWorkload(seed uint64, orders int) Workload {
 		w.Orders[name] = order
 		w.drawOrder(seed, name, order, other(channels, order.Channel), created, r)
 	}
+	w.drawOneKeyForTwo(sim.Rand(seed, "one-key", ""))
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(a.At, b.At) })
 	return w
 }
