@@ -177,6 +177,8 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 		w.add(Operation{At: paid + around(r, 10*time.Second), Verb: Reads, Order: name})
 	}
 	w.add(Operation{At: created + payWindow + soon(r, time.Minute), Verb: Reads, Order: name})
+	w.drawSecondThoughts(name, order, second, created, sim.Rand(seed, "second thoughts", name))
+	w.drawLater(name, paid, sim.Rand(seed, "later", name))
 	w.drawCareless(name, order, second, created, paid, sim.Rand(seed, "careless", name))
 	w.drawForgeries(name, created, sim.Rand(seed, "forgeries", name))
 }
@@ -228,6 +230,39 @@ func (w *Workload) drawRefunds(name string, order *Order, paid time.Duration, r 
 		}
 		w.add(Operation{At: asked, Verb: Refunds, Order: name, Cents: cents})
 	}
+}
+
+// drawSecondThoughts draws, for one order in eight, a buyer who pays and has all of it
+// back at once, and has the other channel's code still open, which he pays then.
+func (w *Workload) drawSecondThoughts(name string, order *Order, second string, created time.Duration, r *rand.Rand) {
+	if r.IntN(8) > 0 {
+		return
+	}
+	pays := Operation{Verb: Pays, Order: name, Channel: order.Channel, Attempt: 1, At: created + within(r, time.Second, 10*time.Second)}
+	refunds := Operation{Verb: Refunds, Order: name, Cents: order.Cents, At: pays.At + soon(r, 30*time.Second)}
+	w.add(Operation{Verb: Attempts, Order: name, Channel: second, At: created + within(r, 0, 5*time.Second)})
+	w.add(pays)
+	w.add(refunds)
+	pays.Channel, pays.Attempt, pays.At = second, 2, refunds.At+soon(r, 4*time.Minute)
+	w.add(pays)
+}
+
+// drawLater draws, for one order in eight, an old client that comes back hours later: it
+// repeats what it has asked for under its key, and reads.
+func (w *Workload) drawLater(name string, paid time.Duration, r *rand.Rand) {
+	if r.IntN(8) > 0 {
+		return
+	}
+	key := name + "-old"
+	cents := 1 + r.Int64N(99)
+	op := []Operation{
+		{Verb: Creates, Order: name, Key: key}, {Verb: Refunds, Order: name, Cents: cents, Key: key}, {Verb: Cancels, Order: name, Key: key},
+	}[r.IntN(3)]
+	op.At = paid + soon(r, time.Minute)
+	w.add(op)
+	op.At += within(r, time.Hour, 8*time.Hour)
+	w.add(op)
+	w.add(Operation{Verb: Reads, Order: name, At: op.At + soon(r, time.Hour)})
 }
 
 func (w *Workload) add(op Operation) {
