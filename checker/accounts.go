@@ -15,12 +15,13 @@ type accounts struct {
 	executed map[string]*sim.Change // the ledgers' refunds, by number
 	messages map[string]*sim.Change // every message that ever was in the outbox, by kind and key
 	moves    map[string]*sim.Change // of the stock journal, by movement and number
+	alerts   map[string]*sim.Change // by kind and subject
 }
 
 func newAccounts() accounts {
 	return accounts{
 		charges: map[string]*sim.Change{}, intents: map[string]*sim.Change{}, executed: map[string]*sim.Change{},
-		messages: map[string]*sim.Change{}, moves: map[string]*sim.Change{},
+		messages: map[string]*sim.Change{}, moves: map[string]*sim.Change{}, alerts: map[string]*sim.Change{},
 	}
 }
 
@@ -39,6 +40,8 @@ func (a *accounts) keep(old, row *sim.Change) {
 		if !row.Deleted() { // what was delivered long ago is deleted, and was committed all the same
 			a.messages[messageOf(row)] = row
 		}
+	case "alerts":
+		index(a.alerts, old, row, func(row *sim.Change) string { return row.Text("kind") + " " + row.Text("subject") })
 	case "stock_journal":
 		index(a.moves, old, row, func(row *sim.Change) string { return row.Text("movement") + " " + row.Text("order_no") })
 	}

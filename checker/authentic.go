@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/tillstorm/tillstorm/sim"
@@ -9,16 +8,10 @@ import (
 
 // doubt is why a callback is not to be believed.
 type doubt struct {
-	notice noticeBody
+	notice body
 	kind   string
 	forged bool // no channel has sent it
 	why    string
-}
-
-// noticeBody is what a callback says, of a charge or of a refund.
-type noticeBody struct {
-	body
-	RefundNo string `json:"refundNo"`
 }
 
 // isCallback says whether a message is one that channels post.
@@ -42,9 +35,8 @@ func observeAuthenticOnly(e *Evidence, r *sim.Record) {
 
 // doubtOf tells what is wrong with a callback as it arrives, by what is known then.
 func (e *Evidence) doubtOf(m *sim.Message) doubt {
-	d := doubt{kind: m.Kind}
-	_ = json.Unmarshal(m.Body, &d.notice) // what is no JSON says nothing
-	n := d.notice
+	n := parse(m)
+	d := doubt{kind: m.Kind, notice: n}
 	row := e.attempts[n.OutTradeNo]
 	if m.Kind == "refund-callback" {
 		row = e.accounts.intents[n.RefundNo]

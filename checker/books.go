@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/tillstorm/tillstorm/sim"
 )
@@ -43,25 +44,37 @@ func (e *Evidence) returned() map[string]int64 {
 func chargeOf(row *sim.Change) string { return row.Database + " " + row.Text("channel_txn") }
 
 // endNoOrphanMoney follows each charge of the ledgers to its end: it has paid its
-// order, or it has gone back whole.
+// order, or it has gone back whole. Where it has paid the order, the order says whether it
+// has gone back.
 func endNoOrphanMoney(e *Evidence) {
 	back := e.returned()
 	for _, charge := range e.ledgerRows("charges") {
 		order, txn, amount := charge.Text("order_no"), chargeOf(charge), amountOf(charge)
-		returned := Money{back[txn], amount.Currency}
-		if row := e.orders[order]; row != nil && row.Text("status") != "CLOSED" && row.Text("paid_channel")+" "+row.Text("paid_txn") == txn {
-			continue // what it gave back of it is refund-bounded's
-		}
-		if returned.Cents == amount.Cents {
+		row, returned := e.orders[order], Money{back[txn], amount.Currency}
+		status, pays := e.statusOf(order), row != nil && paidBy(row) == txn
+		whole, roles, what := returned == amount, "charge of an order "+status, "which did not pay it"
+		if pays && status != "CLOSED" {
+			roles, what = "paying "+roles, "which did pay it"
+			if whole == (status == "REFUNDED") { // what it gave back of it besides is refund-bounded's
+				continue
+			}
+		} else if whole {
 			continue
 		}
-		what := "nothing of it went back"
-		if returned.Cents > 0 {
-			what = fmt.Sprintf("%s of it went back", returned)
+		stake := Money{abs(amount.Cents - returned.Cents), amount.Currency}
+		if whole { // its goods are given away
+			stake = amount
 		}
-		e.fail(Failure{Order: order, Stake: Money{abs(amount.Cents - returned.Cents), amount.Currency}, Roles: "charge of an order " + e.statusOf(order), Message: fmt.Sprintf(
-			"order %s is %s, its buyer was charged %s with %s, which did not pay it, and %s", order, e.statusOf(order), amount, txn, what)})
+		e.fail(Failure{Order: order, Stake: stake, Roles: roles, Message: fmt.Sprintf(
+			"order %s is %s, its buyer was charged %s with %s, %s, and %s", order, status, amount, txn, what, backTold(returned))})
 	}
+}
+
+func backTold(returned Money) string {
+	if returned.Cents == 0 {
+		return "nothing of it went back"
+	}
+	return fmt.Sprintf("%s of it went back", returned)
 }
 
 func abs(n int64) int64 { return max(n, -n) }
@@ -77,6 +90,12 @@ func (e *Evidence) statusOf(order string) string {
 // has done it: what it has accepted may still fail. By the end nobody can tell any more.
 func observeBooksMatchChannel(e *Evidence, r *sim.Record) {
 	row := r.Change
+	if isRow(r, "orders") && row.Text("status") == "REFUNDED" && (e.old == nil || e.old.Text("status") != "REFUNDED") {
+		e.atCommit(func(by *sim.Record) { e.judgeRefunded(row, by) })
+	}
+	if isRow(r, "trades") && e.old == nil {
+		e.judgeTrade(r)
+	}
 	if !isRow(r, "refunds") || row.Database != shopDB || row.Text("state") != "SUCCEEDED" || e.old != nil && e.old.Text("state") == "SUCCEEDED" {
 		return
 	}
@@ -88,6 +107,37 @@ func observeBooksMatchChannel(e *Evidence, r *sim.Record) {
 		e.differ(row.Text("order_no"), amountOf(row), "refund that is not done yet by "+sim.Role(r.Task), fmt.Sprintf(
 			"refund %s of %s is done in our books at %s, and the channel says %s", name, amountOf(row), e.at(r), said))
 	}
+}
+
+// judgeTrade finds a trade that its channel is to charge otherwise than our order is for.
+func (e *Evidence) judgeTrade(r *sim.Record) {
+	trade, order := r.Change, e.orders[r.Change.Text("order_no")]
+	if order == nil {
+		return
+	}
+	what := ""
+	switch price, until := amountOf(order), trade.Int("time_expire_ms"); {
+	case amountOf(trade) != price:
+		what = fmt.Sprintf("%s, and the order is for %s", amountOf(trade), price)
+	case until != 0 && until != order.Int("deadline_ms"):
+		shown := func(ms int64) string { return e.trace.Clock(time.UnixMilli(ms).Sub(e.trace.Start)) }
+		what = fmt.Sprintf("%s until %s, and the order waits until %s", amountOf(trade), shown(until), shown(order.Int("deadline_ms")))
+	default:
+		return
+	}
+	name := order.Text("order_no")
+	e.differ(name, amountOf(order), "trade of other terms by "+sim.Role(r.Task), fmt.Sprintf("trade %s of %s is of %s", trade.Text("out_trade_no"), trade.Database, what))
+}
+
+// judgeRefunded finds an order that our books take for refunded before its channel has given
+// back all of what has paid it.
+func (e *Evidence) judgeRefunded(order *sim.Change, by *sim.Record) {
+	name, price, back := order.Text("order_no"), amountOf(order), e.returned()[paidBy(order)]
+	if back >= price.Cents {
+		return
+	}
+	e.fail(Failure{Order: name, Stake: Money{price.Cents - back, price.Currency}, Seq: by.Seq, Roles: "order that is not refunded yet by " + sim.Role(by.Task), Message: fmt.Sprintf(
+		"order %s of %s is REFUNDED since %s, and %s has given back %s of it", name, price, e.at(by), order.Text("paid_channel"), Money{back, price.Currency})})
 }
 
 // endBooksMatchChannel compares our books with the ledgers, charge by charge and
@@ -212,7 +262,7 @@ func endFinallyTerminal(e *Evidence) {
 		e.failRestless()
 		return
 	}
-	for _, table := range []string{"orders", "refunds", "outbox", "notifications"} {
+	for _, table := range []string{"orders", "payment_orders", "refunds", "outbox", "notifications"} {
 		for _, row := range e.table(table) {
 			if !isPending(row) {
 				continue

@@ -15,13 +15,14 @@ import (
 // rows are the books as they stand when a run has settled, each row as DATABASE.TABLE
 // COLUMN=VALUE ...; amounts are in cents, the currency is CNY.
 const (
-	paidOrder   = "shop.orders order_no=A status=PAID amount_cents=19800 paid_channel=wechat paid_txn=T1"
-	closedOrder = "shop.orders order_no=A status=CLOSED amount_cents=19800"
-	charge      = "wechat.charges channel_txn=T1 order_no=A amount_cents=19800"
-	applied     = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=applied"
-	late        = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=late"
-	ourRefund   = "shop.refunds channel=wechat refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCEEDED"
-	theirRefund = "wechat.refunds refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCESS"
+	paidOrder    = "shop.orders order_no=A status=PAID amount_cents=19800 paid_channel=wechat paid_txn=T1"
+	waitingOrder = "shop.orders order_no=A status=CREATED amount_cents=19800 deadline_ms=900000"
+	closedOrder  = "shop.orders order_no=A status=CLOSED amount_cents=19800"
+	charge       = "wechat.charges channel_txn=T1 order_no=A amount_cents=19800"
+	applied      = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=applied"
+	late         = "shop.payment_records channel=wechat channel_txn=T1 order_no=A amount_cents=19800 disposition=late"
+	ourRefund    = "shop.refunds channel=wechat refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCEEDED"
+	theirRefund  = "wechat.refunds refund_no=R1 channel_txn=T1 order_no=A amount_cents=19800 state=SUCCESS"
 )
 
 // TestBooks has the twins of the properties that compare whole books.
@@ -32,6 +33,7 @@ func TestBooks(t *testing.T) {
 		tells      string
 	}{
 		{"an order that was paid", lines(paidOrder, charge, applied), "", ""},
+		{"an order whose money went back", lines(paidOrder, charge, applied, theirRefund, ourRefund, strings.Replace(paidOrder, "PAID", "REFUNDED", 1)), "", ""},
 		{"a late charge that went back", lines(closedOrder, charge, late, theirRefund, ourRefund), "", ""},
 		{"nothing happened", "", "", ""},
 		{"a refund in two parts", lines(closedOrder, charge, late,
@@ -49,6 +51,12 @@ func TestBooks(t *testing.T) {
 		{"a surplus charge that is kept", lines(paidOrder, charge, applied,
 			strings.Replace(charge, "T1", "T2", 1), strings.Replace(strings.Replace(applied, "T1", "T2", 1), "applied", "surplus", 1)), "no-orphan-money", "did not pay it"},
 
+		{"an order that counts as refunded before its money is back", lines(paidOrder, charge, applied, strings.Replace(paidOrder, "PAID", "REFUNDED", 1), theirRefund, ourRefund),
+			"books-match-channel", "wechat has given back 0.00 CNY of it"},
+		{"an order that counts as refunded, and half of its money went back", lines(strings.Replace(paidOrder, "PAID", "REFUNDED", 1), charge, applied,
+			strings.ReplaceAll(theirRefund, "19800", "9900"), strings.ReplaceAll(ourRefund, "19800", "9900")), "no-orphan-money", "99.00 CNY of it went back"},
+		{"an order that counts as paid, and its money went back", lines(paidOrder, charge, applied, theirRefund, ourRefund), "no-orphan-money", "198.00 CNY of it went back"},
+
 		{"a charge that we never booked", lines(paidOrder, charge), "books-match-channel", "is not in our books"},
 		{"a charge that no channel knows", lines(paidOrder, applied), "books-match-channel", "no channel knows it"},
 		{"a charge with another amount", lines(paidOrder, charge, strings.ReplaceAll(applied, "19800", "19799")), "books-match-channel", "197.99 CNY in our books"},
@@ -58,6 +66,12 @@ func TestBooks(t *testing.T) {
 		{"a refund that never was", lines(paidOrder, charge, applied, ourRefund), "books-match-channel", "the channel says nothing of it"},
 		{"a refund that is only accepted", lines(closedOrder, charge, late,
 			strings.Replace(theirRefund, "SUCCESS", "PROCESSING", 1), ourRefund, theirRefund), "books-match-channel", "the channel says PROCESSING"},
+
+		{"a trade on our terms", lines(waitingOrder, "wechat.trades out_trade_no=A-1 order_no=A amount_cents=19800 time_expire_ms=900000", closedOrder), "", ""},
+		{"a trade of another amount", lines(waitingOrder, "wechat.trades out_trade_no=A-1 order_no=A amount_cents=1980 time_expire_ms=900000"),
+			"books-match-channel", "trade A-1 of wechat is of 19.80 CNY, and the order is for 198.00 CNY"},
+		{"a trade that ends before its order", lines(waitingOrder, "wechat.trades out_trade_no=A-1 order_no=A amount_cents=19800 time_expire_ms=900"),
+			"books-match-channel", "198.00 CNY until 00:00:00.900000, and the order waits until 00:15:00.000000"},
 
 		{"an order that waits for ever", "shop.orders order_no=A status=CREATED amount_cents=19800", "finally-terminal", "still CREATED"},
 		{"a refund that is never done", lines(paidOrder, charge, applied, strings.Replace(ourRefund, "SUCCEEDED", "ACCEPTED", 1)), "finally-terminal", "still ACCEPTED"},
@@ -69,7 +83,7 @@ func TestBooks(t *testing.T) {
 		{"cancelled early", "shop.orders order_no=A status=CLOSED close_reason=cancelled amount_cents=19800 deadline_ms=1", "", ""},
 	} {
 		t.Run(twin.name, func(t *testing.T) {
-			trace := &sim.Trace{Start: time.UnixMilli(0)}
+			trace := &sim.Trace{Start: time.UnixMilli(0).UTC()}
 			evidence := checker.New(trace).Judge("no-orphan-money", "books-match-channel", "finally-terminal", "close-on-time")
 			for i, row := range strings.Split(twin.rows, "\n") {
 				if row != "" {

@@ -13,14 +13,18 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 )
 
-// manyAtOnce is a history in which a read goes back beside so many callbacks that
-// nobody can try all their orders.
+// manyAtOnce is a history in which a repeat is not answered as the first, beside so many
+// callbacks that nobody can try all their orders.
 func manyAtOnce(callbacks int) string {
 	var lines []string
 	for i := range callbacks {
 		lines = append(lines, fmt.Sprintf("callback(A)#%d sent T%d 198.00", i+1, i+1))
 	}
-	return "A is-created 198.00\n" + strings.Join(lines, "\n") + "\nA is-read PAID\nA is-read CREATED\n"
+	repeat := callbacks + 2
+	return "A is-created 198.00\n" + strings.Join(lines, "\n") + fmt.Sprintf(`
+		A is-paid T0 198.00
+		callback(A)#%d sent T0 198.00
+		callback(A)#%d answers 200 REFUNDING`, repeat, repeat)
 }
 
 func TestBudgetExhaustedIsUnknown(t *testing.T) {

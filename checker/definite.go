@@ -13,10 +13,12 @@ import (
 type callbacks struct {
 	served map[string]*serving      // by task
 	paused map[string]time.Duration // nodes: until when they stand still
+	sent   map[string]*sim.Message  // by the channel's task: the last one
+	heard  map[string]*sim.Message  // answers that their channel has heard in time, by exchange
 }
 
 func newCallbacks() callbacks {
-	return callbacks{map[string]*serving{}, map[string]time.Duration{}}
+	return callbacks{map[string]*serving{}, map[string]time.Duration{}, map[string]*sim.Message{}, map[string]*sim.Message{}}
 }
 
 // serving is a callback that waits for its answer.
@@ -35,6 +37,7 @@ const ackPatience = 5 * time.Second
 // nothing: a 5xx. Explained is what no-unexplained-error takes as explained; a task that
 // was made to stand still has so much more time.
 func observeDefiniteAnswer(e *Evidence, r *sim.Record) {
+	e.observeAck(r)
 	switch r.Event {
 	case sim.EventDeliver:
 		if m := r.Message; m.Leg == sim.Request && isCallback(m) && databaseOf(r.Node) == shopDB {
@@ -118,6 +121,26 @@ func (e *Evidence) failAnswer(s *serving, roles, what string) {
 	notice := parse(s.request)
 	e.fail(Failure{Order: notice.OrderNo, Stake: notice.amount(), Roles: s.request.Kind + " gets " + roles, Message: fmt.Sprintf(
 		"order %s: the %s that tells of %s came to %s at %s and %s", notice.OrderNo, s.request.Kind, notice.amount(), s.node, e.trace.Clock(s.since), what)})
+}
+
+// observeAck finds an answer that says yes in words that its channel does not take for one:
+// the channel then counts a send without an ack, and sends again.
+func (e *Evidence) observeAck(r *sim.Record) {
+	c := &e.callbacks
+	switch {
+	case r.Event == sim.EventSend && isCallback(r.Message):
+		c.sent[taskOf(r)] = r.Message
+	case r.Event == sim.EventDeliver && r.Message.Leg == sim.Answer && isCallback(r.Message) && !e.trouble.gone[r.Message.Exchange]:
+		c.heard[r.Message.Exchange] = r.Message
+	case isRow(r, "notifications") && e.old != nil && r.Change.Int("unacked") > e.old.Int("unacked"):
+		sent := c.sent[taskOf(r)]
+		if sent == nil || c.heard[sent.Exchange] == nil || c.heard[sent.Exchange].Status/100 != 2 {
+			return
+		}
+		answer := c.heard[sent.Exchange]
+		e.failAnswer(&serving{request: sent, node: answer.From, since: r.At}, "an answer that is no ack", fmt.Sprintf(
+			"was answered %d %q, which %s takes for no ack: it will send again until it gives up", answer.Status, answer.Body, sent.From))
+	}
 }
 
 // durationOf is how long a stall or a pause takes.

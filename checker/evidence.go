@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tillstorm/tillstorm/sim"
 )
@@ -38,6 +39,7 @@ type Evidence struct {
 	jobs      jobs
 	callbacks callbacks
 	looks     looks
+	past      past
 
 	commit   commit
 	accounts accounts
@@ -55,8 +57,9 @@ type Evidence struct {
 
 	hands map[string]byHand // the first row of an order that a person changed
 
-	reinstate bool // the policy by which CLOSED may become PAID
-	restless  int  // the steps of a run that did not come to rest
+	zones     map[string]*time.Location // of the channels' bills
+	reinstate bool                      // the policy by which CLOSED may become PAID
+	restless  int                       // the steps of a run that did not come to rest
 }
 
 type rowKey struct {
@@ -74,7 +77,7 @@ func New(trace *sim.Trace) *Evidence {
 		booked: map[string]int{}, applied: map[string]int{}, acks: map[string][]ack{}, logged: map[string]string{},
 		accounts: newAccounts(), effects: newEffectCounts(), sums: newRefundSums(), shelves: map[string]*shelf{},
 		hands: map[string]byHand{}, trouble: newTrouble(), deeds: newDeeds(), doubts: map[string]doubt{}, keys: newKeys(),
-		jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), homes: map[string]string{}, reached: make([]int, len(probes)),
+		jobs: newJobs(), callbacks: newCallbacks(), looks: newLooks(), past: newPast(), zones: map[string]*time.Location{}, homes: map[string]string{}, reached: make([]int, len(probes)),
 	}
 	trace.Watch(e.observe)
 	return e
@@ -138,10 +141,11 @@ func (e *Evidence) apply(c *sim.Change) {
 // pendingStates are, for each table, the states of a row that something has yet to
 // become of.
 var pendingStates = map[string]string{
-	"orders":        "CREATED REFUNDING",
-	"notifications": "PENDING",
-	"outbox":        "PENDING",
-	"refunds":       "REQUESTED ACCEPTED PROCESSING",
+	"orders":         "CREATED REFUNDING",
+	"notifications":  "PENDING",
+	"outbox":         "PENDING",
+	"refunds":        "REQUESTED ACCEPTED PROCESSING",
+	"payment_orders": "OPEN",
 }
 
 // isPending says whether something has yet to become of a row.
@@ -242,6 +246,7 @@ type body struct {
 	AmountCents int64  `json:"amountCents"`
 	Currency    string `json:"currency"`
 	State       string `json:"state"` // of a channel's notice
+	RefundNo    string `json:"refundNo"`
 }
 
 // takesMoney says whether a channel's notice is about a charge: it may also tell that

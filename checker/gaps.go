@@ -201,12 +201,11 @@ func (b *books) timeOf(table, channel, column, number, time string) (ms int64) {
 	return ms
 }
 
-// isBillDue says whether the channel has made the bill in which something should stand.
+// isBillDue says whether the channel has made the bill in which something should stand; what
+// it does not know will stand in none.
 func (b *books) isBillDue(ms int64, channel string) bool {
-	return !b.any("bill_days", func(day *sim.Change) bool {
-		within := day.Int("start_ms") <= ms && ms < day.Int("end_ms")
-		return day.Text("channel") == channel && within && !b.isBillMade(channel, day.Text("bill_day"))
-	})
+	day, known := b.dayAt(channel, ms)
+	return !known || ms == 0 || b.isBillMade(channel, day.name)
 }
 
 // wasBilledUntil says whether all bills up to a time have been compared since something

@@ -72,11 +72,10 @@ func (e *Evidence) failHistory(h *history) {
 	order, role := c.about()
 	until := c.when().to
 	r := &e.trace.Records[until-1]
-	told := len(e.failures)
 	e.fail(Failure{Order: order, Stake: e.price(order), Seq: until, Roles: role, Message: fmt.Sprintf(
 		"order %s of %s: at %s %q fits no order of events; before it: %s",
 		order, e.price(order), e.trace.Clock(r.At), c, e.before(h.calls, c))})
-	if len(e.failures) > told {
+	if !e.touched(order) {
 		budget := e.budget
 		e.misfits = append(e.misfits, Misfit{e.current.Name, order, h.model(&budget), h.operations(until)})
 	}

@@ -90,15 +90,36 @@ func observeClosedIsFinal(e *Evidence, r *sim.Record) {
 	if !isRow(r, "orders") || e.old == nil || e.old.Text("status") != "CLOSED" || r.Change.Text("status") == "CLOSED" {
 		return
 	}
-	if e.reinstate && r.Change.Text("status") == "PAID" {
+	order, to := e.old.Text("order_no"), r.Change.Text("status")
+	if e.reinstate && to == "PAID" && !e.isCancelled(e.old) {
+		e.atCommit(func(by *sim.Record) { e.judgeReinstated(order, by) })
 		return
 	}
-	order, to := e.old.Text("order_no"), r.Change.Text("status")
 	if r.Change.Deleted() {
 		to = "nothing"
 	}
 	e.fail(Failure{Order: order, Stake: amountOf(e.old), Roles: "CLOSED to " + to + " by " + sim.Role(r.Task), Message: fmt.Sprintf(
 		"order %s came back from CLOSED to %s at %s: %s on an order whose goods were given up", order, to, e.at(r), amountOf(e.old))})
+}
+
+// isCancelled says whether an order's buyer wants it no more, as the order says, or as was
+// promised.
+func (e *Evidence) isCancelled(order *sim.Change) bool {
+	return order.Text("close_reason") == "cancelled" || e.accounts.messages["cancel "+order.Text("order_no")] != nil
+}
+
+// judgeReinstated finds an order that is opened again though its stock is not frozen again.
+func (e *Evidence) judgeReinstated(order string, by *sim.Record) {
+	row := e.orders[order]
+	if row == nil || row.Text("sku") == "" {
+		return
+	}
+	number, frozen := row.Text("stock_no"), e.shelf(row.Text("sku"))
+	if frozen.byHand || e.accounts.moves["freeze "+number] != nil && e.accounts.moves["release "+number] == nil {
+		return
+	}
+	e.fail(Failure{Order: order, Stake: amountOf(row), Seq: by.Seq, Roles: "without stock by " + sim.Role(by.Task), Message: fmt.Sprintf(
+		"order %s of %s was opened again at %s, and its %d of %s are not frozen for it", order, amountOf(row), e.at(by), row.Int("quantity"), row.Text("sku"))})
 }
 
 // legal are the status changes that the specification allows. The list is written
@@ -124,6 +145,9 @@ func observeLegalTransitions(e *Evidence, r *sim.Record) {
 	if e.old != nil {
 		from = e.old.Text("status")
 	}
+	if to == "CLOSED" && from != to {
+		e.atCommit(func(by *sim.Record) { e.judgeClosed(row, by) })
+	}
 	if row.Deleted() {
 		row = e.old
 	}
@@ -133,6 +157,21 @@ func observeLegalTransitions(e *Evidence, r *sim.Record) {
 	from, to = cmp.Or(from, "nothing"), cmp.Or(to, "nothing")
 	e.fail(Failure{Order: row.Text("order_no"), Stake: amountOf(row), Roles: from + " to " + to + " by " + sim.Role(r.Task), Message: fmt.Sprintf(
 		"order %s of %s went from %s to %s at %s", row.Text("order_no"), amountOf(row), from, to, e.at(r))})
+}
+
+// judgeClosed finds an order that is closed beside an attempt that is open: whoever has the
+// attempt's token takes it for payable.
+func (e *Evidence) judgeClosed(order *sim.Change, by *sim.Record) {
+	for n := 1; ; n++ {
+		number := fmt.Sprintf("%s-%d", order.Text("order_no"), n)
+		switch attempt := e.attempts[number]; {
+		case attempt == nil:
+			return
+		case attempt.Text("state") == "OPEN":
+			e.fail(Failure{Order: order.Text("order_no"), Stake: amountOf(order), Seq: by.Seq, Roles: "closed with an open attempt by " + sim.Role(by.Task), Message: fmt.Sprintf(
+				"order %s of %s was closed at %s, and its attempt %s is open", order.Text("order_no"), amountOf(order), e.at(by), number)})
+		}
+	}
 }
 
 // observeLog follows an order's log: each entry goes on from the one before.
@@ -167,11 +206,13 @@ func endLegalTransitions(e *Evidence) {
 
 // ack is something the system has acknowledged to somebody outside.
 type ack struct {
-	order, txn string // txn is "" for the order itself
-	status     string // what it said of the order
-	amount     Money
-	where      string
-	role       string
+	order       string
+	txn, refund string // of which charge or refund; "" for the order itself
+	promise     string // the message that keeps what was promised, while the order is CREATED
+	status      string // what it said of the order
+	amount      Money
+	where       string
+	role        string
 }
 
 // observeAckedIsDurable remembers what is acknowledged, and finds it missing: at
@@ -183,7 +224,7 @@ func observeAckedIsDurable(e *Evidence, r *sim.Record) {
 			e.acks[a.order] = append(e.acks[a.order], a)
 			e.verify(a, r)
 		}
-	case isRow(r, "orders"), isRow(r, "payment_records"):
+	case isRow(r, "orders"), isRow(r, "payment_records"), isRow(r, "refunds") && r.Change.Database == shopDB:
 		order := r.Change.Text("order_no")
 		e.verifyAll(order, r)
 		if e.old != nil && e.old.Text("order_no") != order {
@@ -205,7 +246,7 @@ func (e *Evidence) ackOf(r *sim.Record) (ack, bool) {
 		return ack{}, false
 	}
 	asked, said := parse(request), parse(r.Message)
-	a := ack{order: asked.OrderNo, status: said.Status, where: e.at(r), role: r.Message.Kind, amount: asked.amount()}
+	a := ack{order: cmp.Or(asked.OrderNo, said.OrderNo), status: said.Status, where: e.at(r), role: r.Message.Kind, amount: asked.amount()}
 	switch r.Message.Kind {
 	case "create":
 		if said.AmountCents != 0 {
@@ -215,6 +256,12 @@ func (e *Evidence) ackOf(r *sim.Record) (ack, bool) {
 	case "callback":
 		a.txn = asked.txn()
 		return a, asked.takesMoney()
+	case "ask-refund":
+		a.refund, a.amount, a.status = said.RefundNo, said.amount(), ""
+		return a, a.refund != ""
+	case "cancel":
+		a.promise, a.amount = "cancel "+a.order, e.price(a.order)
+		return a, true
 	}
 	return ack{}, false
 }
@@ -240,8 +287,11 @@ func (e *Evidence) lost(a ack) string {
 		return "there is no such order"
 	}
 	booked, name := order, "it"
-	if a.txn != "" {
+	switch {
+	case a.txn != "":
 		booked, name = e.records[a.txn], "charge "+a.txn
+	case a.refund != "":
+		booked, name = e.accounts.intents[a.refund], "refund "+a.refund
 	}
 	switch status := order.Text("status"); {
 	case booked == nil:
@@ -252,6 +302,8 @@ func (e *Evidence) lost(a ack) string {
 		return fmt.Sprintf("%s is in the books with %s", name, amountOf(booked))
 	case a.status == "PAID" && status != "PAID" && status != "REFUNDING" && status != "REFUNDED":
 		return "it is " + status
+	case a.promise != "" && status == "CREATED" && e.accounts.messages[a.promise] == nil:
+		return "it is CREATED, and no message was committed that changes that"
 	}
 	return ""
 }

@@ -174,8 +174,8 @@ func (s *shop) serve(h *handler) {
 		return
 	}
 	s.handlers = slices.DeleteFunc(s.handlers, func(other *handler) bool { return other == h })
-	if h.answer == "201" { // the order is read again for the answer
-		h.answer = "201 " + s.status + " 198.00"
+	if h.answer == "200" || h.answer == "201" { // the order is read again for the answer
+		h.answer += " " + s.status + " 198.00"
 	}
 	switch s.IntN(5) {
 	case 0:
@@ -203,10 +203,11 @@ func (s *shop) refusal(h *handler) string {
 func (s *shop) work(h *handler) {
 	switch h.kind {
 	case "create":
+		h.answer = "200"
 		if s.status == "" {
 			s.change(h.name, "CREATED", "")
+			h.answer = "201"
 		}
-		h.answer = "201"
 	case "read":
 		h.answer = "200 " + s.status
 		if s.defect == "reads a stale copy" && s.stale != "" {

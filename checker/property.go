@@ -38,7 +38,7 @@ func Properties() []Property {
 		{"job-exclusive", "two runs of a singleton job never both take effect on the same item", observeJobExclusive, nil},
 		{finallyTerminal, "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},
 		{"no-unexplained-error", "every 5xx and every panic is explained by an injected fault", observeNoUnexplainedError, nil},
-		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", nil, endLinearizableOrders},
+		{"linearizable-orders", "the answers about an order fit one order of events that respects real time", observeAnswers, endLinearizableOrders},
 		{"linearizable-stock", "the answers about stock fit one order of events that respects real time", nil, endLinearizableStock},
 	}
 }

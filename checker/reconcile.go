@@ -41,6 +41,7 @@ const billNotReady = "bill-not-ready"
 // observeGapFound follows what reconciliation looks at, and finds alerts of it that are
 // not true, or that stand twice.
 func observeGapFound(e *Evidence, r *sim.Record) {
+	e.observeGuards(r)
 	if r.Change == nil || r.Change.Database != shopDB {
 		e.observeBill(r)
 		return
@@ -205,6 +206,7 @@ func endGapFound(e *Evidence) {
 		}
 	}
 	e.missBills()
+	e.missDays()
 	e.missHands()
 }
 

@@ -41,17 +41,14 @@ func observeRefundBounded(e *Evidence, r *sim.Record) {
 	}
 }
 
-// addRefund counts a refund that has given money back, or may yet do it: one that failed
-// has not, unless its money has left and not arrived.
+// addRefund counts a refund that has given money back, or may yet do it.
 func addRefund(sums map[string]int64, charge func(*sim.Change) string, row *sim.Change, sign int64) {
 	if row == nil || row.Deleted() {
 		return
 	}
-	state := row.Text("state")
-	if state == "CLOSED" || state == "FAILED" && row.Text("channel_state") != "ABNORMAL" {
-		return
+	if mayGiveBack(row) {
+		sums[charge(row)] += sign * row.Int("amount_cents")
 	}
-	sums[charge(row)] += sign * row.Int("amount_cents")
 }
 
 func (s *refundSums) count(row *sim.Change, by int) {

@@ -43,8 +43,8 @@ func newKeys() keys { return keys{map[scope]*usage{}, map[string]keyed{}} }
 func observeSameKey(e *Evidence, r *sim.Record) {
 	switch {
 	case r.Event == sim.EventDeliver && r.Message.Leg == sim.Request && databaseOf(r.Node) == shopDB:
-		if key := r.Message.Header.Get("Idempotency-Key"); key != "" {
-			e.keys.serve(r, key)
+		if s := scopeOf(r.Message); s.key != "" {
+			e.keys.serve(r, s)
 		}
 	case r.Event == sim.EventRow && e.old == nil && made[r.Change.Table] && r.Change.Database == shopDB:
 		if k, ok := e.keys.serving[taskOf(r)]; ok {
@@ -63,9 +63,13 @@ func observeSameKey(e *Evidence, r *sim.Record) {
 // made are the tables of what a request may make.
 var made = map[string]bool{"orders": true, "payment_orders": true, "refunds": true}
 
-func (k *keys) serve(r *sim.Record, key string) {
+// scopeOf is where a request's key means one thing; its key is "" if the request has none.
+func scopeOf(m *sim.Message) scope {
+	return scope{cmp.Or(m.Header.Get("X-Caller"), "anonymous"), m.Kind, m.Header.Get("Idempotency-Key")}
+}
+
+func (k *keys) serve(r *sim.Record, s scope) {
 	m := r.Message
-	s := scope{cmp.Or(m.Header.Get("X-Caller"), "anonymous"), m.Kind, key}
 	content := m.Path + "\n" + string(m.Body)
 	if k.used[s] == nil {
 		k.used[s] = &usage{made: map[string]int{}, asked: content}

@@ -17,7 +17,7 @@ import (
 // A history is told in lines of SUBJECT VERB WORDS. Each makes one or more records
 // of a trace, a millisecond apart.
 //
-//	create(A)#1    sent 198.00           a request leaves and arrives; of a callback: sent T1 198.00,
+//	create(A)#1    sent 198.00           on any channel, or 198.00 mock: a request leaves and arrives; of a callback: sent T1 198.00,
 //	                                     and a state such as CLOSED; of a refund-callback: sent R1 198.00 SUCCESS
 //	callback(A)#1  forged T1 198.00      likewise, but by a stranger
 //	create(A)#1    keyed K 198.00        likewise, under the idempotency key K; of an ask-refund or
@@ -30,6 +30,9 @@ import (
 //	callback(A)#1  answers 200 PAID      the answer leaves and reaches the client; lost, held as above.
 //	                                     Further words are code=CODE, FIELD=VALUE, and replayed
 //	journal#1      sent A B              or after=0; answered with 200 rows=1,2
+//	cancel(A)#1    sent                  attempt(A)#1 sent channel=mock, ask-refund(A)#1 sent 1.00 refundNo=R1
+//	list#1         sent after=A          log(A)#1, refunds(A)#1, alerts#1; answered with 200 orders=A:PAID,B:CLOSED,
+//	                                     log=CREATED,PAID, refunds=R1:ACCEPTED, alerts=1,2
 //	callback(A)#1  returns               an answer that was held reaches the client
 //	callback(A)#1  gives-up              its client waits no more
 //	create(A)#1    calls prepay 198.00   a request to the channel; inside: with a transaction open
@@ -42,7 +45,7 @@ import (
 //	create(A)#1    panics
 //	shop-1         crashes [STEP]        inside, likewise
 //	shop-1         pauses 6s             inside, likewise
-//	clock          14:15:00
+//	clock          14:15:00              38:00:00 is on the next day
 //
 // What a task does, it does on shop-1, unless its name begins with a node: mock/close(A)#1.
 // An underscore stands for a blank.
@@ -131,9 +134,10 @@ func (t *teller) line(subject, verb string, words []string) {
 	}
 	switch {
 	case subject == "clock":
-		at, err := time.Parse(time.TimeOnly, verb)
+		var hour, minute, second int
+		_, err := fmt.Sscanf(verb, "%d:%d:%d", &hour, &minute, &second)
 		must(err)
-		t.now = time.Duration(at.Hour()-start.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute + time.Duration(at.Second())*time.Second
+		t.now = time.Duration(hour-start.Hour())*time.Hour + time.Duration(minute)*time.Minute + time.Duration(second)*time.Second
 	case verb == "sent":
 		t.send(subject, words, fate, nil)
 	case verb == "forged":
@@ -312,7 +316,7 @@ func (t *teller) send(name string, words []string, fate string, differs func(*si
 	m := &sim.Message{Exchange: name, Leg: sim.Request, Kind: kind, Key: key, From: "buyer", To: "shop", Method: "POST"}
 	switch kind {
 	case "create":
-		m.Path, m.Body = "/orders", encode(map[string]any{"orderNo": key, "amountCents": cents(words[0])})
+		m.Path, m.Body = "/orders", encode(map[string]any{"orderNo": key, "amountCents": cents(words[0]), "channel": strings.Join(words[1:], "")})
 	case "callback":
 		txn, channel := transaction(words[0])
 		m.From, m.Path = channel, "/callback/pay"
@@ -337,6 +341,12 @@ func (t *teller) send(name string, words []string, fate string, differs func(*si
 			}
 			m.Path += word + "&"
 		}
+	case "cancel", "attempt", "ask-refund":
+		m.Path, m.Body = "/orders/"+key+map[string]string{"cancel": "/cancel", "attempt": "/pay", "ask-refund": "/refunds"}[kind], encode(fields(words))
+	case "list", "alerts":
+		m.Method, m.Path = "GET", map[string]string{"list": "/orders", "alerts": "/alerts"}[kind]+"?"+strings.Join(words, "&")
+	case "log", "refunds":
+		m.Method, m.Path = "GET", "/orders/"+key+"/"+kind
 	default:
 		m.Method, m.Path = "GET", "/orders/"+key+"?fresh=1"
 	}
@@ -351,6 +361,47 @@ func (t *teller) send(name string, words []string, fate string, differs func(*si
 	case "lost":
 		t.add(sim.Record{Node: m.From, Event: sim.EventDrop, Op: name, Message: m})
 	}
+}
+
+// fields are those of a body: an amount, or FIELD=VALUE.
+func fields(words []string) map[string]any {
+	body := map[string]any{}
+	for _, word := range words {
+		field, text, ok := strings.Cut(word, "=")
+		if !ok {
+			field, text = "amountCents", strconv.FormatInt(cents(word), 10)
+		}
+		body[field] = plain(text)
+	}
+	return body
+}
+
+// plain is a number, if a text is one.
+func plain(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	return text
+}
+
+// entries are those of a list: orders and refunds with a state, A:PAID,B:CLOSED; the
+// statuses of a log, or the numbers of alerts.
+func entries(list, text, order string) []any {
+	var all []any
+	for one := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
+		name, state, _ := strings.Cut(one, ":")
+		switch list {
+		case "orders":
+			all = append(all, map[string]any{"orderNo": name, "status": state})
+		case "refunds":
+			all = append(all, map[string]any{"refundNo": name, "orderNo": order, "state": state})
+		case "log":
+			all = append(all, map[string]any{"to": name})
+		case "alerts":
+			all = append(all, map[string]any{"alertId": plain(name)})
+		}
+	}
+	return all
 }
 
 // key makes a request one under a key.
@@ -396,10 +447,12 @@ func (t *teller) answer(name string, words []string, fate string) {
 				rows = append(rows, t.moves[n-1])
 			}
 			body["rows"] = rows
+		case field == "orders" || field == "refunds" || field == "log" || field == "alerts":
+			body[field] = entries(field, value, request.Key)
 		case field == "code":
 			body["error"] = map[string]string{"code": value}
 		case ok:
-			body[field] = value
+			body[field] = plain(value)
 		case word == "replayed":
 			header.Set("Idempotency-Replayed", "true")
 		case i == 0:
@@ -500,11 +553,7 @@ func (t *teller) anyRow(task, where, name string, words []string) {
 		if !ok {
 			panic("a column has a value")
 		}
-		var value any = text
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			value = n
-		}
-		c.Columns, c.Values = append(c.Columns, column), append(c.Values, value)
+		c.Columns, c.Values = append(c.Columns, column), append(c.Values, plain(text))
 	}
 	t.change(task, c, name)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -109,10 +110,15 @@ func splitTwin(text string) (verdicts, history string) {
 }
 
 // judge tells a history to a checker of some properties that watches, and returns its
-// failures.
+// failures. Its first line may be the policy that it goes by.
 func judge(t *testing.T, history string, properties ...string) []checker.Failure {
 	trace := &sim.Trace{}
 	evidence := checker.New(trace).Judge(properties...)
+	evidence.BillsIn("mock", time.UTC)
+	history, reinstates := strings.CutPrefix(history, "policy reinstate\n")
+	if reinstates {
+		evidence.AllowReinstatement()
+	}
 	require.NoError(t, newTeller(trace).tell(history))
 	failures, unknown := evidence.Finish()
 	assert.False(t, unknown)

@@ -616,7 +616,7 @@ func TestStrategiesStrikeOnlyWhereTheySay(t *testing.T) {
 			op, _, _ := strings.Cut(s.Operation(), "#")
 			alone := op == "InsertPayment" && s.N%2 == 0 // outside a transaction
 			first := op == "InsertPayment" && s.N%2 == 1 // inside, and before it has the lock
-			return s.Phase == sim.Before && (op == "BEGIN" || op == "COMMIT" || alone || first)
+			return s.Phase == sim.Before && (op == "BEGIN" || op == "COMMIT" || alone || first || s.Leased)
 		}, []Rate{{3, 4}}, 5 * ms, 4 * second},
 	} {
 		strategy, err := StrategyNamed(name)

@@ -47,14 +47,14 @@ func Strategies() []Strategy {
 			},
 		},
 		{
-			Name: "conflict", Sentence: "some of the places where tasks meet are slow, each by a time of its own: the begin and the end of transactions, and what waits for a lock",
+			Name: "conflict", Sentence: "some of the places where tasks meet are slow, each by a time of its own: the begin and the end of transactions, what waits for a lock, and what is done under a lease",
 			stalls: func(uint64) Odds {
 				return Odds{Kind: Stall, Rate: Rate{3, 4}, For: Range{10 * ms, 4 * second}}
 			},
 			slowSites: true,
 			inLoops:   Range{10 * ms, 30 * second}, // longer than a lease
 			at: func(s *sim.Step) bool {
-				return s.Phase == sim.Before && (s.SQL == sim.SQLBegin || s.SQL == sim.SQLCommit || s.Waits)
+				return s.Phase == sim.Before && (s.SQL == sim.SQLBegin || s.SQL == sim.SQLCommit || s.Waits || s.Leased)
 			},
 		},
 	}

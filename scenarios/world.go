@@ -118,6 +118,9 @@ func judgeOf(trace *sim.Trace, policy Policy, stock map[string]int64) *checker.E
 	for sku, quantity := range stock { // order-free: each by itself
 		e.PutIn(sku, quantity)
 	}
+	for _, name := range channelNames {
+		e.BillsIn(name, personality(name).Zone)
+	}
 	return e
 }
 

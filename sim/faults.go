@@ -92,7 +92,8 @@ type Step struct {
 	SQL      SQLKind
 	Waits    bool // for a lock, if another connection holds one
 
-	Taken bool // of a lease's acquisition: another owner has it
+	Taken  bool // of a lease's acquisition: another owner has it
+	Leased bool // the task holds a lease
 
 	prefix uint64 // hash of "NODE/TASK/"
 }

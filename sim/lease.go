@@ -57,10 +57,15 @@ func (p *Process) Leases(l *Leases) LeaseClient { return LeaseClient{p, l} }
 // OpAcquire begins the name of the operation that acquires a lease.
 const OpAcquire = acquire + " "
 
-const acquire = "acquire"
+const (
+	acquire = "acquire"
+	release = "release"
+)
 
 // Outcomes of an operation of a lease service, as the trace tells them.
 const (
+	leaseGranted = "granted"
+
 	LeaseTaken  = "taken"  // not granted: another owner has it
 	LeaseShared = "shared" // granted, though another owner has it
 	LeaseLost   = "lost"   // its time is over, or another owner has it
@@ -82,6 +87,12 @@ func (c LeaseClient) call(ctx context.Context, op, name string, f func(Strike) s
 		outcome = "error: " + err.Error()
 	}
 	t.record(Record{Event: EventLease, Op: o.name(), Detail: outcome})
+	switch {
+	case op == release:
+		t.leases--
+	case outcome == leaseGranted || outcome == LeaseShared:
+		t.leases++
+	}
 	o.end()
 	return cmp.Or(err, ended(ctx))
 }
@@ -108,14 +119,14 @@ func (c LeaseClient) Acquire(ctx context.Context, name, owner string, ttl time.D
 		if len(owners) > 0 {
 			return LeaseShared
 		}
-		return "granted"
+		return leaseGranted
 	})
 	return lease, ok && err == nil, err
 }
 
 // Release frees the name if the lease is the one that holds it.
 func (c LeaseClient) Release(ctx context.Context, lease Lease) error {
-	return c.call(ctx, "release", lease.Name, func(Strike) string {
+	return c.call(ctx, release, lease.Name, func(Strike) string {
 		c.l.held[lease.Name] = slices.DeleteFunc(c.l.owners(lease.Name), func(h heldLease) bool { return h.Lease == lease })
 		return ""
 	})

@@ -105,3 +105,26 @@ func TestStepTellsOfATakenLease(t *testing.T) {
 	require.Equal(t, []string{"second/boot#1/acquire scan:before", "second/boot#1/acquire scan:after"}, taken)
 	require.Contains(t, f.seen, "first/boot#1/"+sim.OpAcquire+"scan:before")
 }
+
+func TestStepTellsWhatIsDoneUnderALease(t *testing.T) {
+	var under []string
+	f := &faults{step: func(s sim.Step) sim.Strike {
+		if s.Leased {
+			under = append(under, s.Name())
+		}
+		return sim.Strike{}
+	}}
+	rivals(t, f)
+	require.NotEmpty(t, under)
+	for _, name := range under {
+		require.Contains(t, name, "first/boot#1/", "the second never has it")
+		require.NotContains(t, name, "acquire scan:before")
+	}
+	require.Contains(t, strings.Join(under, "\n"), "first/boot#1/acquire scan:after")
+
+	under = nil
+	grant := strikeAt("second/boot#1/acquire scan:before", sim.Strike{Grant: true})
+	rivals(t, &faults{step: func(s sim.Step) sim.Strike { f.step(s); return grant.Step(s) }})
+	require.Contains(t, strings.Join(under, "\n"), "second/boot#1/release scan:before")
+	require.NotContains(t, strings.Join(under, "\n"), "second/boot#1/release scan:after")
+}

@@ -25,6 +25,7 @@ type task struct {
 	done    bool
 	counts  []opCount
 	openTx  int // transactions this task holds open
+	leases  int // that it was granted and has not given back
 	ids     int
 	idle    *idleRun // of a loop's run that has only read so far
 	began   time.Duration
@@ -261,7 +262,7 @@ func (o operation) step(phase Phase) Strike {
 	}
 	s := Step{
 		At: w.now, Node: t.p.node.Name, Task: t.name, Op: o.op, Key: o.key, N: o.n, Phase: phase,
-		Database: o.sql.database, SQL: o.sql.kind, Waits: o.sql.waits, Taken: o.taken, prefix: t.prefix,
+		Database: o.sql.database, SQL: o.sql.kind, Waits: o.sql.waits, Taken: o.taken, Leased: t.leases > 0, prefix: t.prefix,
 	}
 	if t.idle != nil {
 		looked := s

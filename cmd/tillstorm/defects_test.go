@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tillstorm/tillstorm/checker"
 	"github.com/tillstorm/tillstorm/scenarios"
 )
 
@@ -30,4 +32,33 @@ func TestDefectsPage(t *testing.T) {
 		assert.Contains(t, d.Properties, rows[d.Name], d.Name)
 		assert.Contains(t, string(page), fmt.Sprintf("| %s | %s |", d.Name, d.Title))
 	}
+}
+
+var propertyRow = regexp.MustCompile(`(?m)^\| ([a-z-]+) \| ([a-z0-9,; -]+) \| ([0-9; ]+) \|$`)
+
+// The page about properties has for each a defect that there is, and the seed at which it
+// was broken.
+func TestPropertiesPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/properties.md")
+	require.NoError(t, err)
+	known := map[string]bool{}
+	all, err := scenarios.ReadDefects("../../scenarios/defects")
+	require.NoError(t, err)
+	for _, d := range all {
+		known[d.Name] = true
+	}
+	var names []string
+	for _, row := range propertyRow.FindAllStringSubmatch(string(page), -1) {
+		names = append(names, row[1])
+		groups, seeds := strings.Split(row[2], ";"), strings.Split(row[3], ";")
+		assert.Len(t, seeds, len(groups), "%s: a seed for each group of defects", row[1])
+		for _, name := range strings.FieldsFunc(row[2], func(r rune) bool { return r == ',' || r == ';' || r == ' ' }) {
+			assert.True(t, known[name], "%s: there is no defect %s", row[1], name)
+		}
+	}
+	var want []string
+	for _, p := range checker.Properties() {
+		want = append(want, p.Name)
+	}
+	assert.Equal(t, want, names)
 }
