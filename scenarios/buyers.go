@@ -51,7 +51,7 @@ func (b buyer) perform(ctx context.Context) {
 	url := shop + "/orders/" + op.Order
 	switch op.Verb {
 	case Reads:
-		b.request(ctx, http.MethodGet, url, nil, "")
+		b.look(ctx, shop, url)
 	case Creates:
 		b.insist(ctx, shop+"/orders", op.wants(b.w.Orders[op.Order]))
 	case Attempts:
@@ -66,6 +66,36 @@ func (b buyer) perform(ctx context.Context) {
 			wish["refundNo"] = refundNumber(op.Order, b.number)
 		}
 		b.insist(ctx, url+"/refunds", wish)
+	}
+}
+
+// look reads the order or another view, once.
+func (b buyer) look(ctx context.Context, shop, url string) {
+	switch b.op.View {
+	case LogView, RefundsView:
+		url += "/" + string(b.op.View)
+	case ListView:
+		b.leaf(ctx, shop)
+		return
+	case AlertsView, MetricsView:
+		url = shop + "/" + string(b.op.View)
+	case HealthView:
+		url = shop + "/healthz"
+	}
+	b.request(ctx, http.MethodGet, url, nil, "")
+}
+
+// pageSize is how many orders somebody who leafs through all of them sees at once: the
+// orders of a run would fill no page of the usual size.
+const pageSize = 5
+
+// leaf reads all orders, page by page.
+func (b buyer) leaf(ctx context.Context, shop string) {
+	for after, more := "", true; more; {
+		answer := b.request(ctx, http.MethodGet, fmt.Sprintf("%s/orders?limit=%d&after=%s", shop, pageSize, after), nil, "")
+		var page struct{ Next string }
+		more = json.Unmarshal(answer.body, &page) == nil && page.Next > after
+		after = page.Next
 	}
 }
 

@@ -85,6 +85,8 @@ func drawOperations(t *rapid.T, x *Incident) {
 			op.Other.SKU = rapid.SampledFrom([]string{"", "S1"}).Draw(t, "other sku")
 			op.Other.Quantity = rapid.Int64Range(0, 2).Draw(t, "other quantity")
 			op.Other.Channel = rapid.SampledFrom([]string{"", "alipay"}).Draw(t, "other channel")
+		case Reads:
+			op.View = rapid.SampledFrom(append(views, "")).Draw(t, "view")
 		case Forges:
 			op.Forgery = rapid.SampledFrom(forgeries).Draw(t, "forgery")
 		}

@@ -34,7 +34,7 @@ var timelineVerbs = []timelineVerb{
 	{"buyer", Pays, "[CHANNEL] [attempt N]", "pays at the channel, by default the order's", "buyer pays A", readPays, writePays},
 	{"buyer", Cancels, "[key KEY [by CALLER]]", "cancels the order", "buyer cancels A on shop-2", readKey, writeKey},
 	{"buyer", Refunds, "[AMOUNT CNY] [key KEY [by CALLER]]", "asks for money back, by default for all of it", "buyer refunds A 60.00 CNY", readRefunds, writeRefunds},
-	{"buyer", Reads, "", "reads the order", "buyer reads A", nil, nil},
+	{"buyer", Reads, "[VIEW]", "reads the order, or another view: " + joinWords(views), "buyer reads A log", readReads, writeReads},
 	{"stranger", Forges, "FORGERY", "posts a notice that no channel sends: " + joinWords(forgeries), "stranger forges A unsigned", readForges, writeForges},
 }
 
@@ -181,6 +181,22 @@ func writeKey(_ *Incident, op Operation, _ []Operation) []string {
 		words = append(words, callerWord, op.Caller)
 	}
 	return words
+}
+
+func readReads(_ *Incident, l *cursor, op *Operation) error {
+	if l.done() || l.is(onWord, overWord) {
+		return nil
+	}
+	view, err := l.oneOf("view", textsOf(views))
+	op.View = View(view)
+	return err
+}
+
+func writeReads(_ *Incident, op Operation, _ []Operation) []string {
+	if op.View == "" {
+		return nil
+	}
+	return []string{string(op.View)}
 }
 
 func readForges(_ *Incident, l *cursor, op *Operation) error {

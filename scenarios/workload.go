@@ -22,7 +22,7 @@ const (
 	Pays     Verb = "pays"     // pays a trade of the order at the channel named, likewise
 	Cancels  Verb = "cancels"  // cancels the order
 	Refunds  Verb = "refunds"  // asks for a refund of some cents
-	Reads    Verb = "reads"    // GET /orders/{no}, once
+	Reads    Verb = "reads"    // GET /orders/{no} or another view, once
 	Forges   Verb = "forges"   // a stranger posts a notice that is no channel's
 )
 
@@ -45,8 +45,23 @@ type Operation struct {
 	// different.
 	Caller  string
 	Forgery Forgery // of Forges
+	View    View    // of Reads
 	On      string  // the shop that is asked; "" for any
 }
+
+// View is what is read; "" is the order itself.
+type View string
+
+const (
+	LogView     View = "log"     // every change of its status
+	RefundsView View = "refunds" // its refunds
+	ListView    View = "list"    // all orders, page by page
+	AlertsView  View = "alerts"  // what a person must look at
+	MetricsView View = "metrics" // numbers
+	HealthView  View = "health"  // whether the shop can write
+)
+
+var views = []View{LogView, RefundsView, ListView, AlertsView, MetricsView, HealthView}
 
 // Other is what a create asks for that is not the order's own.
 type Other struct {
@@ -177,6 +192,7 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 		w.add(Operation{At: paid + around(r, 10*time.Second), Verb: Reads, Order: name})
 	}
 	w.add(Operation{At: created + payWindow + soon(r, time.Minute), Verb: Reads, Order: name})
+	w.drawViews(name, paid, sim.Rand(seed, "views", name))
 	w.drawSecondThoughts(name, order, second, created, sim.Rand(seed, "second thoughts", name))
 	w.drawLater(name, paid, sim.Rand(seed, "later", name))
 	w.drawCareless(name, order, second, created, paid, sim.Rand(seed, "careless", name))
@@ -245,6 +261,18 @@ func (w *Workload) drawSecondThoughts(name string, order *Order, second string, 
 	w.add(refunds)
 	pays.Channel, pays.Attempt, pays.At = second, 2, refunds.At+soon(r, 4*time.Minute)
 	w.add(pays)
+}
+
+// drawViews draws, for every other order, somebody who looks at more than the order.
+func (w *Workload) drawViews(name string, paid time.Duration, r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	at := paid + around(r, time.Minute)
+	if r.IntN(4) == 0 {
+		at = paid + within(r, 0, 20*time.Minute)
+	}
+	w.add(Operation{At: at, Verb: Reads, Order: name, View: views[r.IntN(len(views))]})
 }
 
 // drawLater draws, for one order in eight, an old client that comes back hours later: it
