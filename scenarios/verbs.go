@@ -268,6 +268,12 @@ type policyLine struct {
 	set    func(*Policy, string)
 }
 
+// How the lease service is in trouble.
+const (
+	leasesGranted = "granted-to-all"
+	leasesAway    = "away"
+)
+
 // policyLines are all of them.
 var policyLines = []policyLine{
 	{
@@ -291,9 +297,13 @@ var policyLines = []policyLine{
 		func(p *Policy, _ string) { p.MessagesLost = true },
 	},
 	{
-		"leases", []string{"granted-to-all"},
-		func(p Policy) string { return wordIf(p.LeasesGrantAll, "granted-to-all") },
-		func(p *Policy, _ string) { p.LeasesGrantAll = true },
+		"leases", []string{leasesGranted, leasesAway},
+		func(p Policy) string {
+			return wordIf(p.LeasesGrantAll, leasesGranted) + wordIf(p.LeasesAway, leasesAway)
+		},
+		func(p *Policy, value string) {
+			p.LeasesGrantAll, p.LeasesAway = value == leasesGranted, value == leasesAway
+		},
 	},
 }
 
