@@ -58,7 +58,7 @@ func endNoOrphanMoney(e *Evidence) {
 			if whole == (status == "REFUNDED") { // what it gave back of it besides is refund-bounded's
 				continue
 			}
-		} else if whole {
+		} else if whole || e.isStranded(txn) {
 			continue
 		}
 		stake := Money{abs(amount.Cents - returned.Cents), amount.Currency}
@@ -264,7 +264,7 @@ func endFinallyTerminal(e *Evidence) {
 	}
 	for _, table := range []string{"orders", "payment_orders", "refunds", "outbox", "notifications"} {
 		for _, row := range e.table(table) {
-			if !isPending(row) {
+			if !isPending(row) || e.waitsForPerson(row) {
 				continue
 			}
 			state := row.Text("state") + row.Text("status")

@@ -23,6 +23,7 @@ const (
 	FewNotices     Kind = "few-notices"
 	FailedFirst    Kind = "failed-first"
 	RefundAbnormal Kind = "refund-abnormal"
+	RefundClosed   Kind = "refund-closed"
 	BillLate       Kind = "bill-late"
 	BillMissing    Kind = "bill-row-missing"
 	BillExtra      Kind = "bill-row-extra"
@@ -117,6 +118,10 @@ var channelKinds = []spec{
 	{
 		name: RefundAbnormal, sentence: "a refund that was accepted does not reach the buyer until a person looks at it",
 		verb: "upsets-refund", anchor: atTrade, params: []param{duration("after", fieldFor, ms, day)},
+	},
+	{
+		name: RefundClosed, sentence: "a refund that was accepted is closed by the channel, and no money moves",
+		verb: "closes-refund", anchor: atTrade, params: []param{duration("after", fieldFor, ms, day)},
 	},
 	{
 		name: BillLate, sentence: "a day's bill is ready later",

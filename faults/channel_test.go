@@ -28,6 +28,7 @@ func TestHands(t *testing.T) {
 		"wechat sends-at-most A times 1",
 		"wechat declines-first A",
 		"wechat upsets-refund A after 1m",
+		"wechat closes-refund A after 1m",
 		"wechat delays-bill 2026-03-01 by 3h",
 		"wechat omits-row A",
 		"wechat invents-row A cents 19800",
@@ -91,7 +92,7 @@ func TestHandsGetNothingElse(t *testing.T) {
 			plan = append(plan, Perturbation{Kind: k.name, At: "a>b/c"})
 		}
 	}
-	require.Len(t, plan, len(kinds)-26)
+	require.Len(t, plan, len(kinds)-27)
 	script := NewScript(append(plan, Perturbation{Kind: "flood", At: "x"}))
 	w := newWorld(t, script)
 	script.Arm(w.World, func(p Perturbation, _ func()) { assert.Fail(t, "handed over", p) })

@@ -127,6 +127,7 @@ var storm = []Odds{
 	{Kind: FewNotices, Rate: Rate{1, 20}, N: [2]int64{1, 2}},
 	{Kind: FailedFirst, Rate: Rate{1, 16}},
 	{Kind: RefundAbnormal, Rate: Rate{1, 10}, For: Range{second, 10 * minute}},
+	{Kind: RefundClosed, Rate: Rate{1, 30}, For: Range{second, 10 * minute}},
 	{Kind: BillLate, Rate: Rate{1, 8}, By: Range{minute, 5 * time.Hour}},
 	{Kind: BillMissing, Rate: Rate{1, 20}},
 	{Kind: BillExtra, Rate: Rate{1, 60}, N: [2]int64{1, 50_000}},

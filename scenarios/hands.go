@@ -147,6 +147,8 @@ func (o *oddity) add(p faults.Perturbation) {
 		o.Declines = 1
 	case faults.RefundAbnormal:
 		o.RefundState, o.RefundLagMs = "ABNORMAL", p.For.Milliseconds()
+	case faults.RefundClosed:
+		o.RefundState, o.RefundLagMs = "CLOSED", p.For.Milliseconds()
 	case faults.SameNumber:
 		o.ChannelTxn = firstCharge(p.Text)
 	}
