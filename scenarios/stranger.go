@@ -165,13 +165,26 @@ func (s stranger) invented(op Operation) map[string]any {
 	case OtherCoin, RefundCoin:
 		notice["currency"] = "JPY"
 	case OtherChannel, RefundChannel:
-		notice["channel"] = other(s.w.channels(), order.Channel)
+		notice["channel"] = s.w.strangeTo(op.Order)
 	}
 	if op.Forgery.isOfRefund() {
 		notice["refundNo"] = refundNumber(op.Order, 1)
 		notice["amountCents"] = s.refundCents(op)
 	}
 	return notice
+}
+
+// strangeTo returns a channel that an order has nothing to do with, whichever of its
+// operations succeed: of the run's channels if there is one.
+func (w *Workload) strangeTo(order string) string {
+	known := []string{w.Orders[order].Channel}
+	for _, op := range w.Operations {
+		if op.Order == order {
+			known = append(known, op.Channel, op.Other.Channel)
+		}
+	}
+	all := slices.Concat(w.channels(), channelNames, []string{"nobody"})
+	return all[slices.IndexFunc(all, func(name string) bool { return !slices.Contains(known, name) })]
 }
 
 // refundCents is the amount of the order's first refund, or one cent more.
