@@ -59,7 +59,7 @@ func endNoOrphanMoney(e *Evidence) {
 			if whole == (status == "REFUNDED") { // what it gave back of it besides is refund-bounded's
 				continue
 			}
-		} else if whole {
+		} else if whole || e.isStranded(txn) {
 			continue
 		}
 		stake := Money{abs(amount.Cents - returned.Cents), amount.Currency}
@@ -261,7 +261,7 @@ func (e *Evidence) dearestWaiting() (order string) {
 // pendingRows are those that must come to a final state and have not.
 func (e *Evidence) pendingRows() (rows []*sim.Change) {
 	for _, table := range []string{"orders", "payment_orders", "refunds", "outbox", "notifications"} {
-		rows = append(rows, slices.DeleteFunc(e.table(table), func(row *sim.Change) bool { return !isPending(row) })...)
+		rows = append(rows, slices.DeleteFunc(e.table(table), func(row *sim.Change) bool { return !isPending(row) || e.waitsForPerson(row) })...)
 	}
 	return rows
 }

@@ -43,6 +43,12 @@ func TestBooks(t *testing.T) {
 		{"a refund that the channel refused for good", lines(paidOrder, charge, applied,
 			strings.Replace(theirRefund, "SUCCESS", "CLOSED", 1), strings.Replace(ourRefund, "SUCCEEDED", "FAILED", 1)), "", ""},
 
+		{"a late charge whose refund the channel closed", lines(closedOrder, charge, late,
+			strings.Replace(theirRefund, "SUCCESS", "CLOSED", 1), strings.Replace(ourRefund, "SUCCEEDED", "FAILED channel_state=CLOSED cause=late", 1)), "", ""},
+		{"a late charge whose refund failed for us alone", lines(closedOrder, charge, late,
+			strings.Replace(theirRefund, "SUCCESS", "ABNORMAL", 1), strings.Replace(ourRefund, "SUCCEEDED", "FAILED channel_state=CLOSED cause=late", 1)),
+			"no-orphan-money", "nothing of it went back"},
+
 		{"a late charge that is kept", lines(closedOrder, charge, late), "no-orphan-money", "nothing of it went back"},
 		{"a late charge, half of which went back", lines(closedOrder, charge, late,
 			strings.ReplaceAll(theirRefund, "19800", "9900"), strings.ReplaceAll(ourRefund, "19800", "9900")), "no-orphan-money", "99.00 CNY of it went back"},

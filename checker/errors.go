@@ -131,7 +131,14 @@ func (e *Evidence) observeOddity(r *sim.Record) {
 // explains says whether the trace explains a failed answer.
 func (e *Evidence) explains(r *sim.Record) bool {
 	m := r.Message
-	return e.trouble.upset[taskOf(r)] || r.Op == m.Exchange && e.trouble.gone[m.Exchange] || m.Kind == "close" && e.isPaying(m)
+	return e.trouble.upset[taskOf(r)] || r.Op == m.Exchange && e.trouble.gone[m.Exchange] || m.Kind == "close" && e.isPaying(m) || m.Kind == "healthz" && e.trouble.waits(r)
+}
+
+// waits says whether a health check waits for a lock whose holder was made to stand still:
+// it says so sooner than the lock would be given up.
+func (t *trouble) waits(r *sim.Record) bool {
+	since, waited := t.waiting[taskOf(r)]
+	return waited && t.heldUp[databaseOf(r.Node)] >= since
 }
 
 // isPaying says whether the buyer was about to pay the trade that a request wants

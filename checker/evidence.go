@@ -164,18 +164,40 @@ func isPending(c *sim.Change) bool {
 }
 
 // Settled says that nothing is left to happen: no order waits for its money, and
-// the channel has nothing more to say. What a person's hand has touched may wait for ever.
+// the channel has nothing more to say. What a person must decide, or has had a hand in,
+// may wait for ever.
 func (e *Evidence) Settled() bool {
-	if len(e.hands) == 0 {
-		return len(e.pending) == 0
-	}
 	for key := range e.pending { // order-free: whether there is one
 		row := e.tables[key.table][key]
-		if !e.touched(cmp.Or(row.Text("order_no"), row.Text("out_trade_no"), row.Text("message_key"))) {
+		if !e.waitsForPerson(row) && !e.touched(cmp.Or(row.Text("order_no"), row.Text("out_trade_no"), row.Text("message_key"))) {
 			return false
 		}
 	}
 	return true
+}
+
+// waitsForPerson says whether an order's money was to go back, and its channel has closed
+// a refund of it.
+func (e *Evidence) waitsForPerson(row *sim.Change) bool {
+	return row.Table == "orders" && row.Text("status") == "REFUNDING" && e.isLeftToPerson(func(refund *sim.Change) bool {
+		return refund.Text("order_no") == row.Text("order_no")
+	})
+}
+
+// isStranded says whether the channel has closed the refund of a charge that is not ours
+// to keep.
+func (e *Evidence) isStranded(txn string) bool {
+	return e.isLeftToPerson(func(refund *sim.Change) bool { return txnOf(refund) == txn && refund.Text("cause") != "request" })
+}
+
+// isLeftToPerson says whether a channel has closed such a refund of ours, and we know it:
+// no money moves under its number any more, and a person must decide. That he is told is
+// seen to where the refund fails.
+func (e *Evidence) isLeftToPerson(which func(refund *sim.Change) bool) bool {
+	return e.any("refunds", func(refund *sim.Change) bool {
+		ledger := e.accounts.executed[refund.Text("refund_no")]
+		return refund.Database == shopDB && refund.Text("channel_state") == "CLOSED" && which(refund) && ledger != nil && ledger.Text("state") == "CLOSED"
+	})
 }
 
 // index keeps a map of rows by name.

@@ -67,7 +67,7 @@ func endChargeOnce(e *Evidence) {
 	for _, charge := range e.table("charges") {
 		order, name := charge.Text("order_no"), charge.Text("channel_txn")
 		net := amountOf(charge)
-		if net.Cents -= returned[txn{charge.Database, name}]; net.Cents <= 0 {
+		if net.Cents -= returned[txn{charge.Database, name}]; net.Cents <= 0 || e.isStranded(chargeOf(charge)) {
 			continue
 		}
 		if kept[order] == nil {

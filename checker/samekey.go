@@ -143,13 +143,39 @@ func (e *Evidence) observeCreated(r *sim.Record) {
 	if request == nil {
 		return
 	}
-	asked := parse(request)
+	var asked createBody
+	_ = json.Unmarshal(request.Body, &asked) // what is no JSON asks for nothing
 	row := e.orders[asked.OrderNo]
-	if row == nil || amountOf(row) == asked.amount() {
-		return // a missing row is acked-is-durable's
+	if row == nil { // that is acked-is-durable's
+		return
 	}
-	k := keyed{scope: scope{"", "create", "its number"}, order: asked.OrderNo}
-	e.failKey(r, k, "taken for another order", fmt.Sprintf("was answered %d, but asked for %s", r.Message.Status, asked.amount()))
+	if what := asked.unlike(row); what != "" {
+		k := keyed{scope: scope{"", "create", "its number"}, order: asked.OrderNo}
+		e.failKey(r, k, "taken for another order", fmt.Sprintf("was answered %d, but asked for %s", r.Message.Status, what))
+	}
+}
+
+// createBody is what a create asks for.
+type createBody struct {
+	body
+	SKU      string `json:"sku"`
+	Quantity int64  `json:"quantity"`
+}
+
+// unlike tells what a create asks for that an order is not; what it leaves out is the
+// shop's to choose.
+func (c createBody) unlike(order *sim.Change) string {
+	switch {
+	case c.amount() != amountOf(order):
+		return c.amount().String()
+	case c.SKU != order.Text("sku"):
+		return "SKU " + cmp.Or(c.SKU, "none")
+	case c.Quantity != 0 && c.Quantity != order.Int("quantity"):
+		return fmt.Sprintf("%d units", c.Quantity)
+	case c.Channel != "" && c.Channel != order.Text("channel"):
+		return "channel " + c.Channel
+	}
+	return ""
 }
 
 func (e *Evidence) failKey(r *sim.Record, k keyed, roles, what string) {

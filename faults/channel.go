@@ -19,18 +19,29 @@ const (
 	RepeatedNotice Kind = "repeated-notice"
 	DisorderNotice Kind = "disordered-notice"
 	Silence        Kind = "no-notice"
+	ChargeUntold   Kind = "charge-untold"
+	FewNotices     Kind = "few-notices"
 	FailedFirst    Kind = "failed-first"
 	RefundAbnormal Kind = "refund-abnormal"
+	RefundClosed   Kind = "refund-closed"
 	BillLate       Kind = "bill-late"
 	BillMissing    Kind = "bill-row-missing"
 	BillExtra      Kind = "bill-row-extra"
 	BillWrong      Kind = "bill-row-wrong"
+	BillMisfiled   Kind = "bill-row-misfiled"
+	BackMissing    Kind = "bill-refund-missing"
+	BackExtra      Kind = "bill-refund-extra"
+	BackWrong      Kind = "bill-refund-wrong"
+	BackMisfiled   Kind = "bill-refund-misfiled"
 	SameNumber     Kind = "same-number"
 )
 
 var (
 	request = param{word: "at", field: fieldText, form: "PATH", mistake: pathMistake} // of the requests concerned
 	paths   = []string{"/prepay", "/query", "/close", "/refund"}
+
+	misfiled = param{word: "in", field: fieldText, form: "PART", mistake: partMistake} // of the bill's row
+	parts    = []string{"trade", "order", "currency"}
 
 	// Channels count in milliseconds: less does nothing.
 	later  = duration("by", fieldBy, ms, day)
@@ -40,6 +51,13 @@ var (
 func pathMistake(path string) string {
 	if !slices.Contains(paths, path) {
 		return fmt.Sprintf("unknown path %q; there are %s", path, strings.Join(paths, ", "))
+	}
+	return ""
+}
+
+func partMistake(part string) string {
+	if !slices.Contains(parts, part) {
+		return fmt.Sprintf("unknown part %q of a bill's row; there are %s", part, strings.Join(parts, ", "))
 	}
 	return ""
 }
@@ -86,12 +104,24 @@ var channelKinds = []spec{
 		verb: "keeps-silent", anchor: atTrade,
 	},
 	{
+		name: ChargeUntold, sentence: "the channel never notifies of the charge, and does of what follows",
+		verb: "conceals-charge", anchor: atTrade,
+	},
+	{
+		name: FewNotices, sentence: "the channel sends each notification so many times at most, heard or not",
+		verb: "sends-at-most", anchor: atTrade, params: []param{times},
+	},
+	{
 		name: FailedFirst, sentence: "the buyer's first try to pay fails, and a later one succeeds",
 		verb: "declines-first", anchor: atTrade,
 	},
 	{
 		name: RefundAbnormal, sentence: "a refund that was accepted does not reach the buyer until a person looks at it",
 		verb: "upsets-refund", anchor: atTrade, params: []param{duration("after", fieldFor, ms, day)},
+	},
+	{
+		name: RefundClosed, sentence: "a refund that was accepted is closed by the channel, and no money moves",
+		verb: "closes-refund", anchor: atTrade, params: []param{duration("after", fieldFor, ms, day)},
 	},
 	{
 		name: BillLate, sentence: "a day's bill is ready later",
@@ -108,6 +138,26 @@ var channelKinds = []spec{
 	{
 		name: BillWrong, sentence: "the bill has another amount for a trade's charge",
 		verb: "misstates-row", anchor: atTrade, params: []param{cents},
+	},
+	{
+		name: BillMisfiled, sentence: "the bill has another trade, order or currency for a trade's charge",
+		verb: "misfiles-row", anchor: atTrade, params: []param{misfiled}, choices: parts,
+	},
+	{
+		name: BackMissing, sentence: "the bill lacks a trade's first refund",
+		verb: "omits-refund", anchor: atTrade,
+	},
+	{
+		name: BackExtra, sentence: "the bill has a refund that never was",
+		verb: "invents-refund", anchor: atTrade, params: []param{cents},
+	},
+	{
+		name: BackWrong, sentence: "the bill has another amount for a trade's first refund",
+		verb: "misstates-refund", anchor: atTrade, params: []param{cents},
+	},
+	{
+		name: BackMisfiled, sentence: "the bill has another trade, order or currency for a trade's first refund",
+		verb: "misfiles-refund", anchor: atTrade, params: []param{misfiled}, choices: parts,
 	},
 	{
 		name: SameNumber, sentence: "a charge has the transaction number that another channel has used",

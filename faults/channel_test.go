@@ -24,12 +24,20 @@ func TestHands(t *testing.T) {
 		"wechat repeats A times 2",
 		"wechat disorders A by 1m",
 		"wechat keeps-silent A",
+		"wechat conceals-charge A",
+		"wechat sends-at-most A times 1",
 		"wechat declines-first A",
 		"wechat upsets-refund A after 1m",
+		"wechat closes-refund A after 1m",
 		"wechat delays-bill 2026-03-01 by 3h",
 		"wechat omits-row A",
 		"wechat invents-row A cents 19800",
 		"wechat misstates-row A cents 200",
+		"wechat misfiles-row A in order",
+		"wechat omits-refund A",
+		"wechat invents-refund A cents 19800",
+		"wechat misstates-refund A cents 200",
+		"wechat misfiles-refund A in currency",
 		"alipay numbers B as A",
 		"operator deletes shop/payments/A from 30m",
 		"operator edits shop/payments/A cents 100 from 31m",
@@ -84,7 +92,7 @@ func TestHandsGetNothingElse(t *testing.T) {
 			plan = append(plan, Perturbation{Kind: k.name, At: "a>b/c"})
 		}
 	}
-	require.Len(t, plan, len(kinds)-19)
+	require.Len(t, plan, len(kinds)-27)
 	script := NewScript(append(plan, Perturbation{Kind: "flood", At: "x"}))
 	w := newWorld(t, script)
 	script.Arm(w.World, func(p Perturbation, _ func()) { assert.Fail(t, "handed over", p) })

@@ -46,12 +46,20 @@ wechat  tells-at-close  A
 wechat  repeats  A  times 2
 wechat  disorders  A  by 1m0s
 wechat  keeps-silent  A
+wechat  conceals-charge  A
+wechat  sends-at-most  A  times 1
 wechat  declines-first  A
 wechat  upsets-refund  A  after 1m0s
+wechat  closes-refund  A  after 1m0s
 wechat  delays-bill  2026-03-01  by 3h0m0s
 wechat  omits-row  A
 wechat  invents-row  A  cents 19800
 wechat  misstates-row  A  cents 200
+wechat  misfiles-row  A  in order
+wechat  omits-refund  A
+wechat  invents-refund  A  cents 19800
+wechat  misstates-refund  A  cents 200
+wechat  misfiles-refund  A  in currency
 alipay  numbers  B  as A
 broker  loses  close(A)#1
 broker  repeats-message  close(A)#1  after 1s
@@ -79,7 +87,7 @@ func TestPlanText(t *testing.T) {
 		{Kind: Stall, At: "shop-1/close-scan@14:15:00.000/UPDATE orders(A)#2:after", For: 1500 * time.Microsecond}: 13,
 		{Kind: Jump, At: "shop-2", By: -1500 * ms, From: 3 * minute, For: 15 * minute}:                             21,
 		{Kind: UnknownOutcome, At: "wechat/A", Text: "/prepay", N: 2}:                                              23,
-		{Kind: RowEdited, At: "shop/payment_records/A", N: 100, From: 30 * minute}:                                 46,
+		{Kind: RowEdited, At: "shop/payment_records/A", N: 100, From: 30 * minute}:                                 54,
 	} {
 		assert.Equal(t, want, plan[i])
 	}

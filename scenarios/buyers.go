@@ -51,14 +51,9 @@ func (b buyer) perform(ctx context.Context) {
 	url := shop + "/orders/" + op.Order
 	switch op.Verb {
 	case Reads:
-		b.request(ctx, http.MethodGet, url, nil, "")
+		b.look(ctx, shop, url)
 	case Creates:
-		order := b.w.Orders[op.Order]
-		body := map[string]any{"orderNo": op.Order, "amountCents": cmp.Or(op.Cents, order.Cents), "channel": order.Channel}
-		if order.SKU != "" {
-			body["sku"], body["quantity"] = order.SKU, order.Quantity
-		}
-		b.insist(ctx, shop+"/orders", body)
+		b.insist(ctx, shop+"/orders", op.wants(b.w.Orders[op.Order]))
 	case Attempts:
 		b.insist(ctx, url+"/pay", map[string]any{"channel": op.Channel})
 	case Pays:
@@ -72,6 +67,51 @@ func (b buyer) perform(ctx context.Context) {
 		}
 		b.insist(ctx, url+"/refunds", wish)
 	}
+}
+
+// look reads the order or another view, once.
+func (b buyer) look(ctx context.Context, shop, url string) {
+	switch b.op.View {
+	case LogView, RefundsView:
+		url += "/" + string(b.op.View)
+	case ListView:
+		b.leaf(ctx, shop)
+		return
+	case AlertsView, MetricsView:
+		url = shop + "/" + string(b.op.View)
+	case HealthView:
+		url = shop + "/healthz"
+	}
+	b.request(ctx, http.MethodGet, url, nil, "")
+}
+
+// pageSize is how many orders somebody who leafs through all of them sees at once: the
+// orders of a run would fill no page of the usual size.
+const pageSize = 5
+
+// leaf reads all orders, page by page.
+func (b buyer) leaf(ctx context.Context, shop string) {
+	for after, more := "", true; more; {
+		answer := b.request(ctx, http.MethodGet, fmt.Sprintf("%s/orders?limit=%d&after=%s", shop, pageSize, after), nil, "")
+		var page struct{ Next string }
+		more = json.Unmarshal(answer.body, &page) == nil && page.Next > after
+		after = page.Next
+	}
+}
+
+// wants is what a create asks for.
+func (op Operation) wants(order *Order) map[string]any {
+	o := op.Other
+	body := map[string]any{
+		"orderNo": op.Order, "amountCents": cmp.Or(o.Cents, order.Cents), "channel": cmp.Or(o.Channel, order.Channel),
+	}
+	if sku := cmp.Or(o.SKU, order.SKU); sku != "" {
+		body["sku"], body["quantity"] = sku, cmp.Or(o.Quantity, order.Quantity, 1)
+	}
+	if o.Currency != "" {
+		body["currency"] = o.Currency
+	}
+	return body
 }
 
 // refundNumber is the number of the n-th refund that is asked for of an order.

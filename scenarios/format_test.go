@@ -80,7 +80,13 @@ func drawOperations(t *rapid.T, x *Incident) {
 		case Refunds:
 			op.Cents = rapid.SampledFrom([]int64{1, 5_00, o.Cents}).Draw(t, "cents")
 		case Creates:
-			op.Cents = rapid.SampledFrom([]int64{0, 1, o.Cents}).Draw(t, "other cents")
+			op.Other.Cents = rapid.SampledFrom([]int64{0, 1, o.Cents}).Draw(t, "other cents")
+			op.Other.Currency = rapid.SampledFrom([]string{"", "JPY"}).Draw(t, "other currency")
+			op.Other.SKU = rapid.SampledFrom([]string{"", "S1"}).Draw(t, "other sku")
+			op.Other.Quantity = rapid.Int64Range(0, 2).Draw(t, "other quantity")
+			op.Other.Channel = rapid.SampledFrom([]string{"", "alipay"}).Draw(t, "other channel")
+		case Reads:
+			op.View = rapid.SampledFrom(append(views, "")).Draw(t, "view")
 		case Forges:
 			op.Forgery = rapid.SampledFrom(forgeries).Draw(t, "forgery")
 		}

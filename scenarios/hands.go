@@ -86,12 +86,10 @@ func (h *hands) take(p faults.Perturbation, fired func()) {
 	switch p.Kind {
 	case faults.BillLate:
 		h.try(0, h.change(ledger, fired, "INSERT INTO bill_delays (bill_date, delay_ms) VALUES (?, ?)", number, p.By.Milliseconds()))
-	case faults.BillMissing:
-		h.wait(rowOf(ledger, "charges", "out_trade_no", number), h.editBill("hide", ledger, number, 1, fired))
-	case faults.BillWrong:
-		h.wait(rowOf(ledger, "charges", "out_trade_no", number), h.editBill("change", ledger, number, p.N, fired))
-	case faults.BillExtra:
-		h.try(0, h.editBill("add", ledger, number, p.N, fired))
+	case faults.BillExtra, faults.BackExtra:
+		h.try(0, h.editBill(p, "X-"+firstCharge(number), fired))
+	case faults.BillMissing, faults.BillWrong, faults.BillMisfiled, faults.BackMissing, faults.BackWrong, faults.BackMisfiled:
+		h.editBilled(p, fired)
 	case faults.RowDeleted, faults.RowEdited:
 		h.editRow(p, fired)
 	default:
@@ -141,10 +139,16 @@ func (o *oddity) add(p faults.Perturbation) {
 		o.NotifyLagMs = p.By.Milliseconds()
 	case faults.Silence:
 		o.Silent = true
+	case faults.ChargeUntold:
+		o.ChargeUntold = true
+	case faults.FewNotices:
+		o.MostSends = int(p.N)
 	case faults.FailedFirst:
 		o.Declines = 1
 	case faults.RefundAbnormal:
 		o.RefundState, o.RefundLagMs = "ABNORMAL", p.For.Milliseconds()
+	case faults.RefundClosed:
+		o.RefundState, o.RefundLagMs = "CLOSED", p.For.Milliseconds()
 	case faults.SameNumber:
 		o.ChannelTxn = firstCharge(p.Text)
 	}
@@ -168,16 +172,47 @@ func (h *hands) change(database string, fired func(), query string, args ...any)
 	}
 }
 
+// billMistake is what a kind does to a bill's row, and of what kind the row is.
+type billMistake struct{ action, row string }
+
+var billMistakes = map[faults.Kind]billMistake{
+	faults.BillMissing: {"hide", "charge"}, faults.BillWrong: {"change", "charge"}, faults.BillMisfiled: {"change", "charge"}, faults.BillExtra: {"add", "charge"},
+	faults.BackMissing: {"hide", "refund"}, faults.BackWrong: {"change", "refund"}, faults.BackMisfiled: {"change", "refund"}, faults.BackExtra: {"add", "refund"},
+}
+
+// editBilled plants a mistake in the bill's row of a trade's charge or of its first
+// refund, once that is there.
+func (h *hands) editBilled(p faults.Perturbation, fired func()) {
+	ledger, trade, _ := strings.Cut(p.At, "/")
+	table, column := "charges", "channel_txn"
+	if billMistakes[p.Kind].row == "refund" {
+		table, column = "refunds", "refund_no"
+	}
+	reference, written := "", rowOf(ledger, table, "out_trade_no", trade)
+	h.wait(func(r *sim.Record) bool {
+		if written(r) {
+			reference = r.Change.Text(column)
+		}
+		return reference != ""
+	}, func() error { return h.editBill(p, reference, fired)() })
+}
+
 // editBill returns what plants a mistake in a bill to come. A row has one mistake: a
 // further one takes its place.
-func (h *hands) editBill(action, ledger, trade string, cents int64, fired func()) func() error {
-	reference := firstCharge(trade)
-	if action == "add" {
-		reference = "X-" + reference
+func (h *hands) editBill(p faults.Perturbation, reference string, fired func()) func() error {
+	ledger, trade, _ := strings.Cut(p.At, "/")
+	mistake, order, currency := billMistakes[p.Kind], orderOf(trade), "CNY"
+	switch p.Text {
+	case "trade":
+		trade = order + "-77"
+	case "order":
+		order += "77"
+	case "currency":
+		currency = "JPY"
 	}
 	at := h.w.Trace().Start.Add(time.Minute).UnixMilli()
 	return h.change(ledger, fired, `INSERT OR REPLACE INTO bill_edits (reference, action, kind, out_trade_no, order_no, amount_cents, currency, at_ms)
-		VALUES (?, ?, 'charge', ?, ?, ?, 'CNY', ?)`, reference, action, trade, orderOf(trade), max(cents, 1), at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, reference, mistake.action, mistake.row, trade, order, p.N, currency, at)
 }
 
 // orderOf returns the order of an out-trade number.

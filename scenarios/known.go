@@ -43,7 +43,7 @@ func (k *known) mistake(kind faults.Kind, n faults.Name) string {
 	case faults.OfChannel:
 		return unknownName("channel", n.Text, k.channels)
 	case faults.OfTrade:
-		if kind != faults.BillExtra { // a charge that never was may be of an order that never was
+		if kind != faults.BillExtra && kind != faults.BackExtra { // what never was may be of an order that never was
 			return k.tradeMistake(n.Text)
 		}
 	case faults.OfRow:

@@ -32,7 +32,8 @@ func naming(w Workload) sim.Naming {
 
 // kinds names requests by method and path; {no} stands for an order's number.
 var kinds = map[string]string{
-	"POST /orders": "create", "GET /orders": "list", "GET /orders/{no}": "read", "POST /orders/{no}/pay": "attempt",
+	"POST /orders": "create", "GET /orders": "list", "GET /orders/{no}": "read",
+	"GET /orders/{no}/log": "read-log", "GET /orders/{no}/refunds": "read-refunds", "POST /orders/{no}/pay": "attempt",
 	"POST /orders/{no}/cancel": "cancel", "POST /orders/{no}/refunds": "ask-refund",
 	"POST /callback/pay": "callback", "POST /callback/refund": "refund-callback", "POST /refund/query": "query-refund",
 }

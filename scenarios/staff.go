@@ -14,7 +14,7 @@ import (
 const decideEvery = time.Hour
 
 // bootStaff starts the people of a channel who bring a refund that is ABNORMAL to its
-// buyer. They are no part of the system, and nothing happens to them.
+// buyer, or give it up. They are no part of the system, and nothing happens to them.
 func (w *world) bootStaff(p *sim.Process) {
 	for _, name := range w.channels {
 		db := p.OpenDB(w.ledgers[name], sim.DBOptions{})
@@ -27,17 +27,26 @@ func (w *world) bootStaff(p *sim.Process) {
 			for rows.Next() {
 				var number string
 				if rows.Scan(&number) == nil {
-					decide(ctx, p, name, number)
+					decide(ctx, p, name, number, decisionOf(number))
 				}
 			}
 		})
 	}
 }
 
-func decide(ctx context.Context, p *sim.Process, channel, refundNo string) {
+// decisionOf is what becomes of a refund that got stuck: one in four can't be brought to
+// its buyer.
+func decisionOf(refundNo string) string {
+	if sim.HashName(refundNo)%4 == 0 {
+		return "CLOSED"
+	}
+	return "SUCCESS"
+}
+
+func decide(ctx context.Context, p *sim.Process, channel, refundNo, state string) {
 	ctx, cancel := p.Clock().WithTimeout(ctx, patience)
 	defer cancel()
-	body, err := json.Marshal(map[string]string{"refundNo": refundNo, "state": "SUCCESS"})
+	body, err := json.Marshal(map[string]string{"refundNo": refundNo, "state": state})
 	if err != nil {
 		panic(err) // a body of the harness's own
 	}

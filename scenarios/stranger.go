@@ -27,14 +27,23 @@ const (
 	UnknownAttempt Forgery = "unknown-attempt" // signed, for an attempt that is none
 	Underpaid      Forgery = "underpaid"       // signed, with too little money
 	OtherMerchant  Forgery = "other-merchant"  // signed, for another merchant
+	OtherCoin      Forgery = "other-coin"      // signed, with the amount in another currency
+	OtherChannel   Forgery = "other-channel"   // signed, on behalf of a channel that the attempt is not on
 	RefundUnsigned Forgery = "refund-unsigned" // of a refund, without a signature
 	RefundWrong    Forgery = "refund-wrong"    // of a refund, signed, with another amount
+	RefundCoin     Forgery = "refund-coin"     // of a refund, signed, with the amount in another currency
+	RefundChannel  Forgery = "refund-channel"  // of a refund, signed, on behalf of another channel
 )
 
-var forgeries = []Forgery{Unsigned, OtherKey, OtherAmount, OtherCurrency, Replayed, UnknownAttempt, Underpaid, OtherMerchant, RefundUnsigned, RefundWrong}
+var (
+	forgeries = append([]Forgery{
+		Unsigned, OtherKey, OtherAmount, OtherCurrency, Replayed, UnknownAttempt, Underpaid, OtherMerchant, OtherCoin, OtherChannel,
+	}, refundForgeries...)
+	refundForgeries = []Forgery{RefundUnsigned, RefundWrong, RefundCoin, RefundChannel}
+)
 
-// drawForgeries draws what is forged about an order: while it waits for its money, or
-// when there has been something to listen to.
+// drawForgeries draws what is forged about an order: while it waits for its money, when
+// there has been something to listen to, or when money may be on its way back.
 func (w *Workload) drawForgeries(name string, created time.Duration, r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		return
@@ -47,13 +56,28 @@ func (w *Workload) drawForgeries(name string, created time.Duration, r *rand.Ran
 	if op.Forgery == Replayed {
 		op.At += within(r, time.Hour, 3*time.Hour)
 	}
+	if asked := w.firstRefund(name); asked != nil && r.IntN(3) > 0 {
+		op.Forgery, op.At = refundForgeries[r.IntN(len(refundForgeries))], asked.At+soon(r, time.Minute)
+	}
 	w.add(op)
+}
+
+// firstRefund returns the first refund that is asked for of an order under its number, nil
+// if none is.
+func (w *Workload) firstRefund(name string) (first *Operation) {
+	for i := range w.Operations {
+		op := &w.Operations[i]
+		if op.Verb == Refunds && op.Order == name && op.Key == "" && (first == nil || op.At < first.At) {
+			first = op
+		}
+	}
+	return first
 }
 
 // alters says whether a true notice must have been heard.
 func (f Forgery) alters() bool { return f == OtherAmount || f == OtherCurrency || f == Replayed }
 
-func (f Forgery) isOfRefund() bool { return f == RefundUnsigned || f == RefundWrong }
+func (f Forgery) isOfRefund() bool { return slices.Contains(refundForgeries, f) }
 
 // stranger is somebody who hears what channels and shops say to each other.
 type stranger struct {
@@ -138,24 +162,41 @@ func (s stranger) invented(op Operation) map[string]any {
 		notice["amountCents"] = order.Cents - 1
 	case OtherMerchant:
 		notice["merchantId"] = merchant + "0"
-	case RefundUnsigned, RefundWrong:
+	case OtherCoin, RefundCoin:
+		notice["currency"] = "JPY"
+	case OtherChannel, RefundChannel:
+		notice["channel"] = s.w.strangeTo(op.Order)
+	}
+	if op.Forgery.isOfRefund() {
 		notice["refundNo"] = refundNumber(op.Order, 1)
 		notice["amountCents"] = s.refundCents(op)
 	}
 	return notice
 }
 
-// refundCents is the amount of the order's first refund, or one cent more.
-func (s stranger) refundCents(op Operation) int64 {
-	for _, other := range s.w.Operations {
-		if other.Verb == Refunds && other.Order == op.Order && other.Key == "" {
-			if op.Forgery == RefundWrong {
-				return other.Cents + 1
-			}
-			return other.Cents
+// strangeTo returns a channel that an order has nothing to do with, whichever of its
+// operations succeed: of the run's channels if there is one.
+func (w *Workload) strangeTo(order string) string {
+	known := []string{w.Orders[order].Channel}
+	for _, op := range w.Operations {
+		if op.Order == order {
+			known = append(known, op.Channel, op.Other.Channel)
 		}
 	}
-	return 1
+	all := slices.Concat(w.channels(), channelNames, []string{"nobody"})
+	return all[slices.IndexFunc(all, func(name string) bool { return !slices.Contains(known, name) })]
+}
+
+// refundCents is the amount of the order's first refund, or one cent more.
+func (s stranger) refundCents(op Operation) int64 {
+	cents := int64(1)
+	if asked := s.w.firstRefund(op.Order); asked != nil {
+		cents = asked.Cents
+	}
+	if op.Forgery == RefundWrong {
+		cents++
+	}
+	return cents
 }
 
 func (s stranger) post(ctx context.Context, what string, body []byte, signed string) {

@@ -15,7 +15,8 @@ import (
 var refusedAs = map[Forgery]string{
 	Unsigned: "signature_missing", OtherKey: "signature_invalid", OtherAmount: "signature_invalid", OtherCurrency: "signature_invalid",
 	Replayed: "signature_stale", UnknownAttempt: "attempt_unknown", Underpaid: "amount_mismatch", OtherMerchant: "merchant_unknown",
-	RefundUnsigned: "signature_missing", RefundWrong: "amount_mismatch",
+	OtherCoin: "amount_mismatch", OtherChannel: "attempt_unknown",
+	RefundUnsigned: "signature_missing", RefundWrong: "amount_mismatch", RefundCoin: "amount_mismatch", RefundChannel: "refund_unknown",
 }
 
 func TestForgeriesAreRefused(t *testing.T) {

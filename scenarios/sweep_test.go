@@ -78,7 +78,8 @@ func storm(t *testing.T) faults.Profile {
 // properties still hold.
 func TestSweepWithoutWhatNothingMayDependOn(t *testing.T) {
 	for name, adjust := range map[string]func(*Case){
-		"leases granted to everyone": func(c *Case) { c.Policy.LeasesGrantAll = true },
+		"leases granted to everyone": func(c *Case) { c.Policy.LeasesGrantAll, c.Policy.LeasesAway = true, false },
+		"lease service away":         func(c *Case) { c.Policy.LeasesGrantAll, c.Policy.LeasesAway = false, true },
 		"all delayed messages lost":  func(c *Case) { c.Policy.MessagesLost, c.Policy.CloseBy = true, nil },
 		"key expiry off":             func(c *Case) { c.Policy.CloseBy = []system.CloseBy{system.CloseByScan, system.CloseByMessage} },
 	} {

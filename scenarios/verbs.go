@@ -3,6 +3,7 @@ package scenarios
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,12 +29,12 @@ type timelineVerb struct {
 // timelineVerbs are all of them. They are stimuli: what the harness does to the
 // system by itself.
 var timelineVerbs = []timelineVerb{
-	{"buyer", Creates, "[AMOUNT CNY] [key KEY [by CALLER]]", "orders, and asks again until there is an answer; an amount is for what the order is not", "buyer creates A", readCreates, writeCreates},
+	{"buyer", Creates, "[AMOUNT CNY] [currency CURRENCY] [sku SKU] [quantity N] [channel CHANNEL] [key KEY [by CALLER]]", "orders, and asks again until there is an answer; what follows the order is what the order is not", "buyer creates A", readCreates, writeCreates},
 	{"buyer", Attempts, "CHANNEL [key KEY [by CALLER]]", "opens a further attempt to pay, on another channel", "buyer attempts A alipay", readAttempts, writeAttempts},
 	{"buyer", Pays, "[CHANNEL] [attempt N]", "pays at the channel, by default the order's", "buyer pays A", readPays, writePays},
 	{"buyer", Cancels, "[key KEY [by CALLER]]", "cancels the order", "buyer cancels A on shop-2", readKey, writeKey},
 	{"buyer", Refunds, "[AMOUNT CNY] [key KEY [by CALLER]]", "asks for money back, by default for all of it", "buyer refunds A 60.00 CNY", readRefunds, writeRefunds},
-	{"buyer", Reads, "", "reads the order", "buyer reads A", nil, nil},
+	{"buyer", Reads, "[VIEW]", "reads the order, or another view: " + joinWords(views), "buyer reads A log", readReads, writeReads},
 	{"stranger", Forges, "FORGERY", "posts a notice that no channel sends: " + joinWords(forgeries), "stranger forges A unsigned", readForges, writeForges},
 }
 
@@ -81,16 +82,49 @@ func (v *pinVerb) line() VerbLine {
 	return VerbLine{v.actor, v.verb, true, form, v.does, v.example}
 }
 
+// createWords come before what a create asks for that is not the order's own, apart from
+// the amount.
+var createWords = []string{"currency", "sku", "quantity", "channel"}
+
 func readCreates(x *Incident, l *cursor, op *Operation) (err error) {
-	if !l.done() && !l.is(keyWord, onWord, overWord) {
-		op.Cents, err = l.amount()
+	o := &op.Other
+	if !l.done() && !l.is(slices.Concat(createWords, []string{keyWord, onWord, overWord})...) {
+		o.Cents, err = l.amount()
+	}
+	if err == nil && l.skip("currency") {
+		o.Currency, err = l.oneOf("currency", currencies)
+	}
+	if err == nil && l.skip("sku") {
+		o.SKU, err = l.oneOf("SKU", x.skus())
+	}
+	if err == nil && l.skip("quantity") {
+		o.Quantity, err = l.number("quantity", maxStock)
+	}
+	if err == nil && l.skip("channel") {
+		o.Channel, err = l.oneOf("channel", channelNames)
 	}
 	return cmp.Or(err, readKey(x, l, op))
 }
 
+// currencies are those that an order may be mistaken to be in.
+var currencies = []string{"JPY", "USD"}
+
+// skus are what there is stock of.
+func (x *Incident) skus() []string {
+	all := maps.Clone(usualStock)
+	maps.Copy(all, x.Stock)
+	return slices.Sorted(maps.Keys(all))
+}
+
 func writeCreates(x *Incident, op Operation, before []Operation) (words []string) {
-	if op.Cents != 0 {
-		words = amountWords(op.Cents)
+	o := op.Other
+	if o.Cents != 0 {
+		words = amountWords(o.Cents)
+	}
+	for i, value := range []string{o.Currency, o.SKU, strconv.FormatInt(o.Quantity, 10), o.Channel} {
+		if value != "" && value != "0" {
+			words = append(words, createWords[i], value)
+		}
 	}
 	return append(words, writeKey(x, op, before)...)
 }
@@ -147,6 +181,22 @@ func writeKey(_ *Incident, op Operation, _ []Operation) []string {
 		words = append(words, callerWord, op.Caller)
 	}
 	return words
+}
+
+func readReads(_ *Incident, l *cursor, op *Operation) error {
+	if l.done() || l.is(onWord, overWord) {
+		return nil
+	}
+	view, err := l.oneOf("view", textsOf(views))
+	op.View = View(view)
+	return err
+}
+
+func writeReads(_ *Incident, op Operation, _ []Operation) []string {
+	if op.View == "" {
+		return nil
+	}
+	return []string{string(op.View)}
 }
 
 func readForges(_ *Incident, l *cursor, op *Operation) error {
@@ -218,6 +268,12 @@ type policyLine struct {
 	set    func(*Policy, string)
 }
 
+// How the lease service is in trouble.
+const (
+	leasesGranted = "granted-to-all"
+	leasesAway    = "away"
+)
+
 // policyLines are all of them.
 var policyLines = []policyLine{
 	{
@@ -241,9 +297,13 @@ var policyLines = []policyLine{
 		func(p *Policy, _ string) { p.MessagesLost = true },
 	},
 	{
-		"leases", []string{"granted-to-all"},
-		func(p Policy) string { return wordIf(p.LeasesGrantAll, "granted-to-all") },
-		func(p *Policy, _ string) { p.LeasesGrantAll = true },
+		"leases", []string{leasesGranted, leasesAway},
+		func(p Policy) string {
+			return wordIf(p.LeasesGrantAll, leasesGranted) + wordIf(p.LeasesAway, leasesAway)
+		},
+		func(p *Policy, value string) {
+			p.LeasesGrantAll, p.LeasesAway = value == leasesGranted, value == leasesAway
+		},
 	},
 }
 

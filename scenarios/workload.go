@@ -22,7 +22,7 @@ const (
 	Pays     Verb = "pays"     // pays a trade of the order at the channel named, likewise
 	Cancels  Verb = "cancels"  // cancels the order
 	Refunds  Verb = "refunds"  // asks for a refund of some cents
-	Reads    Verb = "reads"    // GET /orders/{no}, once
+	Reads    Verb = "reads"    // GET /orders/{no} or another view, once
 	Forges   Verb = "forges"   // a stranger posts a notice that is no channel's
 )
 
@@ -36,7 +36,8 @@ type Operation struct {
 	Order   string
 	Channel string // of Attempts and Pays
 	Attempt int    // of Pays: which attempt's trade
-	Cents   int64  // of Refunds; of Creates, if it is not the order's own
+	Cents   int64  // of Refunds
+	Other   Other  // of Creates
 	// Key is the idempotency key, where it is shared with other operations. A refund
 	// under one leaves its number to the shop.
 	Key string
@@ -44,7 +45,28 @@ type Operation struct {
 	// different.
 	Caller  string
 	Forgery Forgery // of Forges
+	View    View    // of Reads
 	On      string  // the shop that is asked; "" for any
+}
+
+// View is what is read; "" is the order itself.
+type View string
+
+const (
+	LogView     View = "log"     // every change of its status
+	RefundsView View = "refunds" // its refunds
+	ListView    View = "list"    // all orders, page by page
+	AlertsView  View = "alerts"  // what a person must look at
+	MetricsView View = "metrics" // numbers
+	HealthView  View = "health"  // whether the shop can write
+)
+
+var views = []View{LogView, RefundsView, ListView, AlertsView, MetricsView, HealthView}
+
+// Other is what a create asks for that is not the order's own.
+type Other struct {
+	Order           // where it is zero, it is the order's own
+	Currency string // "" for the order's own
 }
 
 // Order is what a buyer wants.
@@ -72,7 +94,7 @@ func (w *Workload) channels(more ...string) []string {
 		named[order.Channel] = true
 	}
 	for _, op := range w.Operations {
-		named[op.Channel] = true
+		named[op.Channel], named[op.Other.Channel] = true, true
 	}
 	used := func() []string {
 		return slices.DeleteFunc(slices.Clone(channelNames), func(name string) bool { return !named[name] })
@@ -93,7 +115,7 @@ const payWindow = 15 * time.Minute
 
 // usualStock is what the stock service begins with: plenty, enough for most, and
 // less than is wanted.
-var usualStock = map[string]int64{"S1": 1000, "S2": 4, "S3": 2}
+var usualStock = map[string]int64{"S1": 1000, "S2": 9, "S3": 4}
 
 // end is when the last operation begins.
 func (w *Workload) end() time.Duration {
@@ -115,15 +137,16 @@ func drawWorkload(seed uint64, orders int) Workload {
 		r := sim.Rand(seed, "workload", name)
 		order := &Order{Cents: 100 + r.Int64N(99_900), Channel: channels[r.IntN(len(channels))]}
 		if r.IntN(3) > 0 {
-			order.SKU, order.Quantity = drawSKU(r), 1
+			order.SKU, order.Quantity = drawSKU(r), drawQuantity(r)
 		}
 		created := within(r, 0, opening)
 		if r.IntN(3) == 0 {
-			created, order.SKU, order.Quantity = rush.at+soon(r, 10*time.Millisecond), rush.sku, 1
+			created, order.SKU, order.Quantity = rush.at+soon(r, 10*time.Millisecond), rush.sku, drawQuantity(r)
 		}
 		w.Orders[name] = order
 		w.drawOrder(seed, name, order, other(channels, order.Channel), created, r)
 	}
+	w.drawOneKeyForTwo(sim.Rand(seed, "one-key", ""))
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(a.At, b.At) })
 	return w
 }
@@ -151,6 +174,9 @@ func drawRush(r *rand.Rand, opening time.Duration) rush {
 
 func drawSKU(r *rand.Rand) string { return fmt.Sprint("S", 1+r.IntN(len(usualStock))) }
 
+// drawQuantity draws how many units an order is for.
+func drawQuantity(r *rand.Rand) int64 { return 1 + r.Int64N(3) }
+
 // drawOrder draws what happens to an order; second is the channel of a second attempt.
 func (w *Workload) drawOrder(seed uint64, name string, order *Order, second string, created time.Duration, r *rand.Rand) {
 	w.add(Operation{At: created, Verb: Creates, Order: name})
@@ -166,7 +192,10 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 		w.add(Operation{At: paid + around(r, 10*time.Second), Verb: Reads, Order: name})
 	}
 	w.add(Operation{At: created + payWindow + soon(r, time.Minute), Verb: Reads, Order: name})
-	w.drawCareless(name, order, created, paid, sim.Rand(seed, "careless", name))
+	w.drawViews(name, paid, sim.Rand(seed, "views", name))
+	w.drawSecondThoughts(name, order, second, created, sim.Rand(seed, "second thoughts", name))
+	w.drawLater(name, paid, sim.Rand(seed, "later", name))
+	w.drawCareless(name, order, second, created, paid, sim.Rand(seed, "careless", name))
 	w.drawForgeries(name, created, sim.Rand(seed, "forgeries", name))
 }
 
@@ -219,6 +248,51 @@ func (w *Workload) drawRefunds(name string, order *Order, paid time.Duration, r 
 	}
 }
 
+// drawSecondThoughts draws, for one order in eight, a buyer who pays and has all of it
+// back at once, and has the other channel's code still open, which he pays then.
+func (w *Workload) drawSecondThoughts(name string, order *Order, second string, created time.Duration, r *rand.Rand) {
+	if r.IntN(8) > 0 {
+		return
+	}
+	pays := Operation{Verb: Pays, Order: name, Channel: order.Channel, Attempt: 1, At: created + within(r, time.Second, 10*time.Second)}
+	refunds := Operation{Verb: Refunds, Order: name, Cents: order.Cents, At: pays.At + soon(r, 30*time.Second)}
+	w.add(Operation{Verb: Attempts, Order: name, Channel: second, At: created + within(r, 0, 5*time.Second)})
+	w.add(pays)
+	w.add(refunds)
+	pays.Channel, pays.Attempt, pays.At = second, 2, refunds.At+soon(r, 4*time.Minute)
+	w.add(pays)
+}
+
+// drawViews draws, for every other order, somebody who looks at more than the order.
+func (w *Workload) drawViews(name string, paid time.Duration, r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	at := paid + around(r, time.Minute)
+	if r.IntN(4) == 0 {
+		at = paid + within(r, 0, 20*time.Minute)
+	}
+	w.add(Operation{At: at, Verb: Reads, Order: name, View: views[r.IntN(len(views))]})
+}
+
+// drawLater draws, for one order in eight, an old client that comes back hours later: it
+// repeats what it has asked for under its key, and reads.
+func (w *Workload) drawLater(name string, paid time.Duration, r *rand.Rand) {
+	if r.IntN(8) > 0 {
+		return
+	}
+	key := name + "-old"
+	cents := 1 + r.Int64N(99)
+	op := []Operation{
+		{Verb: Creates, Order: name, Key: key}, {Verb: Refunds, Order: name, Cents: cents, Key: key}, {Verb: Cancels, Order: name, Key: key},
+	}[r.IntN(3)]
+	op.At = paid + soon(r, time.Minute)
+	w.add(op)
+	op.At += within(r, time.Hour, 8*time.Hour)
+	w.add(op)
+	w.add(Operation{Verb: Reads, Order: name, At: op.At + soon(r, time.Hour)})
+}
+
 func (w *Workload) add(op Operation) {
 	op.At = max(op.At, 0)
 	w.Operations = append(w.Operations, op)
@@ -243,10 +317,10 @@ func around(r *rand.Rand, most time.Duration) time.Duration {
 	return soon(r, most)
 }
 
-// other returns the channel that comes after this one.
-func other(channels []string, channel string) string {
-	i := slices.Index(channels, channel)
-	return channels[(i+1)%len(channels)]
+// other returns the name that comes after this one, the first if this is none of them.
+func other(names []string, name string) string {
+	i := slices.Index(names, name)
+	return names[(i+1)%len(names)]
 }
 
 // orderName returns A, B, ... Z, A1, B1, ...

@@ -86,7 +86,7 @@ func build(c *Case, arena *sim.Arena, f sim.Faults) (*world, error) {
 		return nil, err
 	}
 	w.broker, w.leases = w.Broker("broker"), w.Leases("leases")
-	w.broker.LoseAll, w.leases.GrantAll = c.Policy.MessagesLost, c.Policy.LeasesGrantAll
+	w.broker.LoseAll, w.leases.GrantAll, w.leases.Away = c.Policy.MessagesLost, c.Policy.LeasesGrantAll, c.Policy.LeasesAway
 	for _, name := range w.channels {
 		w.Node(name, w.bootChannel)
 	}
@@ -234,6 +234,8 @@ type Policy struct {
 	MessagesLost bool
 	// LeasesGrantAll makes the lease service grant everything to everyone.
 	LeasesGrantAll bool
+	// LeasesAway makes the lease service answer nobody.
+	LeasesAway bool
 }
 
 // drawStart draws when a run begins: mostly in the afternoon, else so that a day of
@@ -292,5 +294,6 @@ func drawPolicy(seed uint64) Policy {
 	p.CloseBy = slices.Clone(ways[r.IntN(len(ways))])
 	p.MessagesLost = r.IntN(8) == 0
 	p.LeasesGrantAll = r.IntN(4) == 0
+	p.LeasesAway = !p.LeasesGrantAll && r.IntN(6) == 0
 	return p
 }

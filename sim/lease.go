@@ -15,6 +15,8 @@ type Leases struct {
 	// GrantAll makes it grant every name to everyone, as a lease service in trouble
 	// may. Nothing may depend on it for correctness.
 	GrantAll bool
+	// Away makes it answer nobody.
+	Away bool
 
 	w        *World
 	token    int64
@@ -82,7 +84,7 @@ func (c LeaseClient) call(ctx context.Context, op, name string, f func(Strike) s
 		return err
 	}
 	outcome := ""
-	err := t.ask(ctx, c.l.Name, func() { outcome = f(o.strike) })
+	err := c.l.ask(ctx, t, func() { outcome = f(o.strike) })
 	if err != nil {
 		outcome = "error: " + err.Error()
 	}
@@ -95,6 +97,13 @@ func (c LeaseClient) call(ctx context.Context, op, name string, f func(Strike) s
 	}
 	o.end()
 	return cmp.Or(err, ended(ctx))
+}
+
+func (l *Leases) ask(ctx context.Context, t *task, f func()) error {
+	if l.Away {
+		return t.silence(ctx)
+	}
+	return t.ask(ctx, l.Name, f)
 }
 
 // owners returns who holds the name now.

@@ -196,6 +196,28 @@ func TestSilentTradeTellsNobody(t *testing.T) {
 	require.Equal(t, "SUCCESS", f.state())
 }
 
+func TestConcealedChargeTellsOfItsRefund(t *testing.T) {
+	f := newFixture(t, channel.StripeLike())
+	f.ok("/operator/trade", `{"outTradeNo":"A1-1","chargeUntold":true}`)
+	f.prepay(9900)
+	f.ok("/pay", trade)
+	f.ok("/refund", f.refundBody("R1", 100))
+	f.world.run(t.Context())
+	require.Len(t, f.received, 1)
+	require.Contains(t, f.received[0], `"refundNo":"R1"`)
+}
+
+func TestFewNoticesEndUnheard(t *testing.T) {
+	f := newFixture(t, channel.WechatLike())
+	f.answer = func(int) int { return 500 }
+	f.ok("/operator/trade", `{"outTradeNo":"A1-1","mostSends":2}`)
+	f.prepay(9900)
+	f.ok("/pay", trade)
+	f.world.run(t.Context())
+	require.Len(t, f.received, 2)
+	require.Equal(t, 1, f.count(`SELECT count(*) FROM notifications WHERE state = 'GIVEN_UP'`))
+}
+
 func TestFailedThenSucceeded(t *testing.T) {
 	f := newFixture(t, channel.StripeLike())
 	f.prepay(9900)
@@ -324,7 +346,7 @@ func TestBill(t *testing.T) {
 	charge("A4", "2026-01-03 00:00:00", 100)
 	f.ok("/operator/bill", `{"date":"2026-01-02","delayMs":60000}`)
 	f.ok("/operator/bill-row", `{"action":"hide","reference":"T-A2-1-1"}`)
-	f.ok("/operator/bill-row", `{"action":"change","reference":"T-A3-1-1","amountCents":85}`)
+	f.ok("/operator/bill-row", `{"action":"change","reference":"T-A3-1-1","amountCents":85,"orderNo":"B3","currency":"USD"}`)
 	f.ok("/operator/bill-row", fmt.Sprintf(`{"action":"add","reference":"GHOST","kind":"charge","outTradeNo":"G-1","orderNo":"G","amountCents":5,"currency":"CNY","atMs":%d}`, at("2026-01-02 01:00:00")))
 
 	f.world.ms.Store(at("2026-01-03 10:00:59"))
@@ -348,6 +370,7 @@ func TestBill(t *testing.T) {
 	require.Equal(t, bill, read())
 	f.ok("/operator/bill-row", `{"action":"hide","reference":"GHOST"}`) // too late
 	require.Equal(t, bill, read())
+	require.Equal(t, 1, f.count(`SELECT count(*) FROM bill_rows WHERE out_trade_no = 'A3-1' AND order_no = 'B3' AND currency = 'USD'`))
 	require.Equal(t, 84, f.count(`SELECT amount_cents FROM charges WHERE order_no = 'A3'`))
 	f.refused("/bill", `{"date":"2 January"}`, "PARAM_ERROR")
 	require.Empty(t, f.ok("/bill", `{"date":"2025-12-31"}`)["rows"])

@@ -86,8 +86,9 @@ WITH ledger (reference, kind, channel_txn, refund_no, out_trade_no, order_no, am
     SELECT refund_no, 'refund', channel_txn, refund_no, out_trade_no, order_no, amount_cents, fee_cents, currency, accepted_ms
     FROM refunds WHERE accepted_ms >= ?2 AND accepted_ms < ?3 AND state <> 'CLOSED'
 ), edited AS (
-    SELECT l.kind, l.channel_txn, l.refund_no, l.out_trade_no, l.order_no,
-           coalesce(e.amount_cents, l.amount_cents) AS amount_cents, l.fee_cents, l.currency, l.at_ms
+    SELECT l.kind, l.channel_txn, l.refund_no, coalesce(nullif(e.out_trade_no, ''), l.out_trade_no) AS out_trade_no,
+           coalesce(nullif(e.order_no, ''), l.order_no) AS order_no, coalesce(nullif(e.amount_cents, 0), l.amount_cents) AS amount_cents,
+           l.fee_cents, coalesce(nullif(e.currency, ''), l.currency) AS currency, l.at_ms
     FROM ledger l LEFT JOIN bill_edits e ON e.reference = l.reference
     WHERE coalesce(e.action, '') <> 'hide'
     UNION ALL

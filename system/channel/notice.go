@@ -53,8 +53,8 @@ func (c *Channel) tell(ctx context.Context, tx *sql.Tx, t trade, news tidings) (
 	if err != nil {
 		return nil, err
 	}
-	state := statePending
-	if t.oddity.Silent {
+	state, silent := statePending, t.oddity.Silent || t.oddity.ChargeUntold && news.id == t.channelTxn
+	if silent {
 		state = stateGivenUp
 	}
 	wait := c.cfg.Personality.FirstNotify.Milliseconds()
@@ -67,7 +67,7 @@ func (c *Channel) tell(ctx context.Context, tx *sql.Tx, t trade, news tidings) (
 	}
 	return func() {
 		c.startNotifier(news.id)
-		if !t.oddity.Silent {
+		if !silent && t.oddity.MostSends == 0 {
 			c.startCopies(news.id, wait, t.oddity.Copies)
 		}
 	}, nil

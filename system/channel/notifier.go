@@ -31,6 +31,7 @@ type notification struct {
 	noticeID, notifyURL, body, traceID string
 	pending                            bool
 	unacked                            int           // sends that brought no ack
+	most                               int           // sends at all; 0: as the personality says
 	wait                               time.Duration // until the next send, by the ledger's clock; negative when it is late
 }
 
@@ -151,18 +152,24 @@ func (c *Channel) notifyOnce(ctx context.Context, noticeID string) bool {
 }
 
 const selectNotification = `-- name: ReadNotification
-SELECT notice_id, notify_url, body, trace_id, state = 'PENDING', unacked, next_at_ms - db_now_ms()
-FROM notifications WHERE notice_id = ?1`
+SELECT n.notice_id, n.notify_url, n.body, n.trace_id, n.state = 'PENDING', n.unacked, n.next_at_ms - db_now_ms(), coalesce(o.body, '')
+FROM notifications n LEFT JOIN oddities o ON o.out_trade_no = n.out_trade_no
+WHERE n.notice_id = ?1`
 
 func (c *Channel) readNotification(ctx context.Context, noticeID string) (notification, bool, error) {
 	var n notification
 	var waitMs int64
+	var body string
 	err := c.env.DB.QueryRowContext(ctx, selectNotification, noticeID).
-		Scan(&n.noticeID, &n.notifyURL, &n.body, &n.traceID, &n.pending, &n.unacked, &waitMs)
+		Scan(&n.noticeID, &n.notifyURL, &n.body, &n.traceID, &n.pending, &n.unacked, &waitMs, &body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return n, false, nil
 	}
-	n.wait = time.Duration(waitMs) * time.Millisecond
+	if err != nil {
+		return n, false, err
+	}
+	o, err := c.oddityOf(body)
+	n.wait, n.most = time.Duration(waitMs)*time.Millisecond, o.MostSends
 	return n, err == nil, err
 }
 
@@ -203,7 +210,7 @@ func (c *Channel) settleSend(ctx context.Context, n notification, acked bool) er
 		unacked++
 		var again bool
 		state = statePending
-		if wait, again = c.cfg.Personality.resendAfter(unacked); !again {
+		if wait, again = c.cfg.Personality.resendAfter(unacked); !again || unacked == n.most {
 			state = stateGivenUp
 		}
 	}

@@ -15,17 +15,19 @@ import (
 // emulator draws nothing at random; whoever wants a storm sets oddities, in Config for all trades or by POST
 // /operator/trade for one, before or after it is opened.
 type Oddity struct {
-	QueryLagMs  int64   `json:"queryLagMs"`  // for this long after its charge, a query still says NOTPAY
-	NotFoundMs  int64   `json:"notFoundMs"`  // for this long after its prepay, a query says TRADE_NOT_EXIST
-	SettleLagMs int64   `json:"settleLagMs"` // from the payer's confirmation to the charge; USERPAYING meanwhile
-	NotifyLagMs int64   `json:"notifyLagMs"` // added before the first notification of its charge
-	Silent      bool    `json:"silent"`      // no notification is ever sent
-	Copies      int     `json:"copies"`      // further copies of each first notification, at the same time
-	Declines    int     `json:"declines"`    // so many tries to pay fail first
-	RefundLagMs int64   `json:"refundLagMs"` // from a refund's acceptance to its outcome; zero: as the personality says
-	RefundState string  `json:"refundState"` // the outcome: SUCCESS (or empty), ABNORMAL or CLOSED
-	ChannelTxn  string  `json:"channelTxn"`  // the number of its charge, which may be one that another channel has used
-	Faults      []Fault `json:"faults"`      // each is spent by requests to its path, in this order
+	QueryLagMs   int64   `json:"queryLagMs"`   // for this long after its charge, a query still says NOTPAY
+	NotFoundMs   int64   `json:"notFoundMs"`   // for this long after its prepay, a query says TRADE_NOT_EXIST
+	SettleLagMs  int64   `json:"settleLagMs"`  // from the payer's confirmation to the charge; USERPAYING meanwhile
+	NotifyLagMs  int64   `json:"notifyLagMs"`  // added before the first notification of its charge
+	Silent       bool    `json:"silent"`       // no notification is ever sent
+	ChargeUntold bool    `json:"chargeUntold"` // none of its charge is
+	MostSends    int     `json:"mostSends"`    // each notification is sent so many times at most; zero: as the personality says
+	Copies       int     `json:"copies"`       // further copies of each first notification, at the same time
+	Declines     int     `json:"declines"`     // so many tries to pay fail first
+	RefundLagMs  int64   `json:"refundLagMs"`  // from a refund's acceptance to its outcome; zero: as the personality says
+	RefundState  string  `json:"refundState"`  // the outcome: SUCCESS (or empty), ABNORMAL or CLOSED
+	ChannelTxn   string  `json:"channelTxn"`   // the number of its charge, which may be one that another channel has used
+	Faults       []Fault `json:"faults"`       // each is spent by requests to its path, in this order
 }
 
 // maxCopies bounds Oddity.Copies.
@@ -36,6 +38,8 @@ func (o Oddity) check() error {
 	switch {
 	case min(o.QueryLagMs, o.NotFoundMs, o.SettleLagMs, o.NotifyLagMs, o.RefundLagMs) < 0:
 		return paramError("lags can't be negative")
+	case o.MostSends < 0:
+		return paramError("mostSends can't be negative")
 	case o.Copies < 0 || o.Copies > maxCopies:
 		return paramError("copies must be 0 to %d", maxCopies)
 	case !outcomes[o.RefundState]:

@@ -115,7 +115,7 @@ func (c *Channel) handleBillDelay(r *http.Request) (any, error) {
 }
 
 // billEdit is a mistake in a bill to come. Reference is the row's refund number, or its channel transaction. For hide
-// nothing else is needed, for change the new amount, for add all of the row.
+// nothing else is needed, for change what is to be another (trade, order, amount, currency), for add all of the row.
 type billEdit struct {
 	Action      string `json:"action"` // hide, change, add
 	Reference   string `json:"reference"`
@@ -156,10 +156,10 @@ func (e billEdit) check() error {
 		return paramError("reference is needed")
 	case e.Action == "hide":
 		return nil
+	case e.Action == "change" && e.AmountCents >= 0:
+		return nil
 	case e.AmountCents < 1:
 		return paramError("amountCents must be positive")
-	case e.Action == "change":
-		return nil
 	case e.Action != "add":
 		return paramError("action must be hide, change or add")
 	case e.Kind != "charge" && e.Kind != "refund", e.AtMs < 1, len(e.Currency) != 3:
