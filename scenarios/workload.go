@@ -184,8 +184,11 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 		w.add(Operation{At: created + soon(r, 3*time.Second), Verb: Creates, Order: name})
 	}
 	paid := w.drawPayment(name, order, second, created, r)
-	if r.IntN(5) == 0 {
+	switch r.IntN(8) {
+	case 0: // races the payment
 		w.add(Operation{At: paid + around(r, 2*time.Second), Verb: Cancels, Order: name})
+	case 1: // races what follows from the create
+		w.add(Operation{At: created + soon(r, 10*time.Second), Verb: Cancels, Order: name})
 	}
 	w.drawRefunds(name, order, paid, r)
 	for range 1 + r.IntN(2) {
@@ -226,6 +229,9 @@ func (w *Workload) drawPayment(name string, order *Order, otherChannel string, c
 			opened = paid + around(r, 10*time.Second)
 		}
 		w.add(Operation{At: opened, Verb: Attempts, Order: name, Channel: otherChannel})
+		if r.IntN(2) == 0 { // and back to the first, whose attempt is open still
+			w.add(Operation{At: opened + soon(r, time.Minute), Verb: Attempts, Order: name, Channel: order.Channel})
+		}
 		w.add(Operation{At: paid + around(r, 5*time.Second), Verb: Pays, Order: name, Channel: otherChannel, Attempt: 2})
 	}
 	return paid

@@ -26,7 +26,6 @@ type exchange struct {
 	stream  *stream
 	err     error
 	settled bool            // the client has its reply or its error, or waits no more
-	gone    bool            // the server can see that the client waits no more
 	served  *virtualContext // the handler's, it ends then
 }
 
@@ -117,7 +116,6 @@ func (x *exchange) hangUp() {
 		return
 	}
 	x.w.after(x.w.timing.Link, x.request.Exchange, func() {
-		x.gone = true
 		if x.served != nil {
 			x.served.cancel()
 		}
@@ -265,12 +263,11 @@ func (x *exchange) handle(t *task, p *Process, rec *responder, r *http.Request) 
 	return true
 }
 
-// serverRequest returns the request as the server's side sees it.
+// serverRequest returns the request as the server's side sees it. One that arrives when
+// its client has given up has been held by a proxy on the way, which tells nothing of that:
+// it is served like any other, and its answer finds nobody.
 func (x *exchange) serverRequest(p *Process, r *http.Request) *http.Request {
 	x.served = &virtualContext{Context: context.Background(), p: p, deadline: noDeadline}
-	if x.gone {
-		x.served.cancel()
-	}
 	m := x.request
 	in := (&http.Request{
 		Method: r.Method, URL: requestURI(m), Host: m.To, Header: m.Header.Clone(),

@@ -278,6 +278,22 @@ func TestRequestContextEndsWithTheHandler(t *testing.T) {
 	require.Equal(t, []string{"1.005s server/left#1 left: context canceled", "1.01s client/boot#1 answer: 200 "}, w.notes())
 }
 
+// A request that arrives when its client has given up is served all the same: whoever has
+// held it up on the way tells nothing of that.
+func TestRequestIsServedThoughItsClientHasGone(t *testing.T) {
+	c := with(&faults{message: func(m *sim.Message) sim.Passage { return sim.Passage{Delay: time.Minute} }})
+	c.Naming = work
+	w := newWorld(t, c)
+	w.Node("server", func(p *sim.Process) {
+		p.Serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			note(p, "served", p.Clock().Sleep(r.Context(), time.Minute))
+		}))
+	})
+	w.task("client", impatient)
+	w.Run(time.Hour)
+	require.Contains(t, w.notes(), "2m0.005s server/work#1 served: <nil>")
+}
+
 // The server sees that its client has gone, by giving up or by dying, and a wait
 // under the request's context ends then.
 func TestRequestContextEndsWithTheClient(t *testing.T) {
