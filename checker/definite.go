@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tillstorm/tillstorm/sim"
@@ -137,6 +138,8 @@ func (e *Evidence) observeAck(r *sim.Record) {
 		c.sent[taskOf(r)] = r.Message
 	case r.Event == sim.EventDeliver && r.Message.Leg == sim.Answer && isCallback(r.Message) && !e.trouble.gone[r.Message.Exchange]:
 		c.heard[r.Message.Exchange] = r.Message
+	case r.Event == sim.EventSQL && c.sent[taskOf(r)] != nil && strings.HasPrefix(r.Op, "ReadNotification"):
+		delete(c.sent, taskOf(r)) // it begins again, and may not come to send anything
 	case isRow(r, "notifications") && e.old != nil && r.Change.Int("unacked") > e.old.Int("unacked"):
 		sent := c.sent[taskOf(r)]
 		if sent == nil || c.heard[sent.Exchange] == nil || c.heard[sent.Exchange].Status/100 != 2 {

@@ -14,6 +14,8 @@ type trouble struct {
 	clients map[string]string        // of each request that has no answer yet: the node that waits for it
 	gone    map[string]bool          // requests whose client waits no more: the handler's context has ended with that
 	upset   map[string]bool          // tasks, as NODE/TASK, of which something was made to fail
+	stood   map[string]bool          // tasks that were made to stand still
+	paused  map[string]time.Duration // nodes: until when the whole process was
 	waiting map[string]time.Duration // tasks that have waited for a lock: since when, the last time
 	heldUp  map[string]time.Duration // databases: until when somebody who has the lock stands still
 	paying  map[string]time.Duration // trades, as CHANNEL/NUMBER: until when their buyer was about to pay
@@ -21,7 +23,7 @@ type trouble struct {
 
 func newTrouble() trouble {
 	return trouble{
-		clients: map[string]string{}, gone: map[string]bool{}, upset: map[string]bool{},
+		clients: map[string]string{}, gone: map[string]bool{}, upset: map[string]bool{}, stood: map[string]bool{}, paused: map[string]time.Duration{},
 		waiting: map[string]time.Duration{}, heldUp: map[string]time.Duration{}, paying: map[string]time.Duration{},
 	}
 }
@@ -100,6 +102,10 @@ func (t *trouble) disturb(r *sim.Record) {
 			t.holdUp(r, lockPatience)
 		}
 	default:
+		t.stood[taskOf(r)] = true
+		if r.Event == sim.EventPause {
+			t.paused[r.Node] = max(t.paused[r.Node], r.At+durationOf(r))
+		}
 		if r.OpenTx {
 			t.holdUp(r, durationOf(r))
 		}
@@ -131,14 +137,15 @@ func (e *Evidence) observeOddity(r *sim.Record) {
 // explains says whether the trace explains a failed answer.
 func (e *Evidence) explains(r *sim.Record) bool {
 	m := r.Message
-	return e.trouble.upset[taskOf(r)] || r.Op == m.Exchange && e.trouble.gone[m.Exchange] || m.Kind == "close" && e.isPaying(m) || m.Kind == "healthz" && e.trouble.waits(r)
+	return e.trouble.upset[taskOf(r)] || r.Op == m.Exchange && e.trouble.gone[m.Exchange] || m.Kind == "close" && e.isPaying(m) || m.Kind == "healthz" && e.trouble.tarries(r)
 }
 
-// waits says whether a health check waits for a lock whose holder was made to stand still:
-// it says so sooner than the lock would be given up.
-func (t *trouble) waits(r *sim.Record) bool {
+// tarries says whether a health check was made to stand still a moment ago, or waits for a
+// lock whose holder was: it says so sooner than the lock would be given up.
+func (t *trouble) tarries(r *sim.Record) bool {
 	since, waited := t.waiting[taskOf(r)]
-	return waited && t.heldUp[databaseOf(r.Node)] >= since
+	paused := t.paused[r.Node] > r.At-lockPatience
+	return t.stood[taskOf(r)] || paused || waited && t.heldUp[databaseOf(r.Node)] >= since
 }
 
 // isPaying says whether the buyer was about to pay the trade that a request wants

@@ -163,7 +163,7 @@ func (s stranger) invented(op Operation) map[string]any {
 	case OtherMerchant:
 		notice["merchantId"] = merchant + "0"
 	case OtherCoin, RefundCoin:
-		notice["currency"] = "JPY"
+		notice["currency"] = "USD" // a careless create may have made the order in yen
 	case OtherChannel, RefundChannel:
 		notice["channel"] = s.w.strangeTo(op.Order)
 	}

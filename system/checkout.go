@@ -109,7 +109,7 @@ func (s *Shop) answerPayable(w http.ResponseWriter, r *http.Request, order Order
 	}
 	status := http.StatusOK
 	switch {
-	case order.awaitsPrepay():
+	case order.Status == Created && order.PrepayToken == "": // also if a closer has ended the attempt meanwhile
 		status = http.StatusAccepted
 	case created:
 		status = http.StatusCreated
