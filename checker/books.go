@@ -169,22 +169,21 @@ func (e *Evidence) differ(order string, stake Money, roles, message string, abou
 	e.fail(Failure{Order: order, Stake: stake, Roles: roles, Message: "order " + order + ": " + message}, about...)
 }
 
-// compareRefunds looks for what the ledgers have given back in our books. What our books
-// have given back is compared when they say so.
+// compareRefunds holds what has become of each of the ledgers' refunds against what our
+// books say of it. What our books have given back is also compared when they say so.
 func (e *Evidence) compareRefunds() {
-	ours := map[string]*sim.Change{}
-	for _, refund := range e.table("refunds") {
-		if refund.Database == shopDB && refund.Text("state") == "SUCCEEDED" {
-			ours[refund.Text("channel")+" "+refund.Text("refund_no")] = refund
-		}
-	}
 	for _, refund := range e.ledgerRows("refunds") {
-		if refund.Text("state") != "SUCCESS" {
-			continue
+		name, state := refund.Database+" "+refund.Text("refund_no"), refund.Text("state")
+		own := e.accounts.intents[refund.Text("refund_no")]
+		if own != nil && own.Text("channel") != refund.Database {
+			own = nil
 		}
-		name := refund.Database + " " + refund.Text("refund_no")
-		if own := ours[name]; own == nil || amountOf(own) != amountOf(refund) {
+		switch {
+		case state == "SUCCESS" && (own == nil || own.Text("state") != "SUCCEEDED" || amountOf(own) != amountOf(refund)):
 			e.differ(refund.Text("order_no"), amountOf(refund), "refund that our books don't have", fmt.Sprintf("the channel gave back %s with %s, and our books don't have it so", amountOf(refund), name), refund)
+		case own != nil && (state == "CLOSED" || state == "ABNORMAL") && own.Text("channel_state") != state:
+			e.differ(refund.Text("order_no"), amountOf(refund), "refund that is "+state, fmt.Sprintf(
+				"%s of %s is %s for the channel, and %s in our books", name, amountOf(refund), state, strings.TrimSpace(own.Text("state")+" "+own.Text("channel_state"))), refund)
 		}
 	}
 }
