@@ -231,6 +231,9 @@ func (e *Evidence) wrongPayable(t told) wrong {
 	if waits := t.said.text("prepayToken") == ""; waits != (t.Status == http.StatusAccepted) {
 		return wrong{roles: "with the wrong code", what: fmt.Sprintf("and its prepay token is %q", t.said.text("prepayToken"))}
 	}
+	if got := e.past.tokens[t.said.text("outTradeNo")]; t.Status == http.StatusAccepted && got > 0 && got < e.past.arrivals[taskOf(t.by)] {
+		return wrong{roles: "to wait for a token that is there", what: "and its attempt " + t.said.text("outTradeNo") + " had its prepay token when the request came"}
+	}
 	return wrong{}
 }
 
@@ -260,6 +263,8 @@ func (e *Evidence) judgeAttempt(t told) wrong {
 		if e.never(t, func(w version) bool { return !w.has("CREATED") || w.row.Int("deadline_ms") <= now }) {
 			return wrong{roles: "refused as not payable", what: "and the order waits for its money"}
 		}
+	case t.Status/100 == 2 && e.never(t, func(w version) bool { return w.row == nil || w.has("CREATED") }):
+		return wrong{roles: "taken for an order that can't be paid", what: "and the order has been " + e.statusOf(t.order) + " all the time"}
 	case t.Status/100 == 2:
 		return cmp.Or(e.untrue(t, t.said, t.order), e.wrongAttempt(t, t.asked.text("channel")), e.wrongPayable(t))
 	}

@@ -28,7 +28,8 @@ type past struct {
 	refunds map[string][]version // likewise
 	logs    map[string][]version // entries of an order's log; each stays
 
-	alerts map[int64]int // by number: the record at which each was raised
+	tokens map[string]int // by out-trade number: the record at which the attempt got its token
+	alerts map[int64]int  // by number: the record at which each was raised
 
 	numbers  map[string][]string // of an order's refunds
 	makers   map[string]string   // orders: the task that made it
@@ -38,7 +39,7 @@ type past struct {
 
 func newPast() past {
 	return past{
-		orders: map[string][]version{}, refunds: map[string][]version{}, logs: map[string][]version{}, alerts: map[int64]int{}, numbers: map[string][]string{},
+		orders: map[string][]version{}, refunds: map[string][]version{}, logs: map[string][]version{}, tokens: map[string]int{}, alerts: map[int64]int{}, numbers: map[string][]string{},
 		makers: map[string]string{}, arrivals: map[string]int{}, keyed: map[scope]int{},
 	}
 }
@@ -56,6 +57,10 @@ func (p *past) observe(r *sim.Record, old *sim.Change) {
 		p.keepOrder(r, old)
 	case r.Change.Table == "refunds":
 		p.keepRefund(r, old)
+	case r.Change.Table == "payment_orders":
+		if number := r.Change.Text("out_trade_no"); r.Change.Text("prepay_token") != "" && p.tokens[number] == 0 {
+			p.tokens[number] = r.Seq
+		}
 	case r.Change.Table == "alerts" && old == nil:
 		p.alerts[r.Change.Int("alert_id")] = r.Seq
 	case r.Change.Table == "order_status_log" && old == nil:

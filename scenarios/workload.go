@@ -179,16 +179,16 @@ func drawQuantity(r *rand.Rand) int64 { return 1 + r.Int64N(3) }
 
 // drawOrder draws what happens to an order; second is the channel of a second attempt.
 func (w *Workload) drawOrder(seed uint64, name string, order *Order, second string, created time.Duration, r *rand.Rand) {
+	first := len(w.Operations)
 	w.add(Operation{At: created, Verb: Creates, Order: name})
 	if r.IntN(3) == 0 { // a second click, or a client that did not wait for the answer
 		w.add(Operation{At: created + soon(r, 3*time.Second), Verb: Creates, Order: name})
 	}
 	paid := w.drawPayment(name, order, second, created, r)
-	switch r.IntN(8) {
-	case 0: // races the payment
-		w.add(Operation{At: paid + around(r, 2*time.Second), Verb: Cancels, Order: name})
-	case 1: // races what follows from the create
-		w.add(Operation{At: created + soon(r, 10*time.Second), Verb: Cancels, Order: name})
+	others := w.Operations[first:]
+	if r.IntN(4) == 0 { // races one of these
+		races := others[r.IntN(len(others))]
+		w.add(Operation{At: races.At + around(r, 2*time.Second), Verb: Cancels, Order: name})
 	}
 	w.drawRefunds(name, order, paid, r)
 	for range 1 + r.IntN(2) {
