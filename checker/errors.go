@@ -93,7 +93,7 @@ func (t *trouble) disturb(r *sim.Record) {
 		t.waiting[taskOf(r)] = r.At
 	case sim.EventSQL:
 		since, waited := t.waiting[taskOf(r)]
-		if waited && strings.HasPrefix(r.Detail, "error: database is locked") && t.heldUp[databaseOf(r.Node)] >= since {
+		if waited && strings.HasPrefix(r.Detail, "error: database is locked") && max(t.heldUp[databaseOf(r.Node)], t.paused[r.Node]) >= since {
 			t.upset[taskOf(r)] = true
 		}
 	case sim.EventFault:

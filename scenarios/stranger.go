@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"slices"
 	"time"
 
@@ -137,13 +138,15 @@ func (s stranger) forge(ctx context.Context, op Operation) {
 	s.post(ctx, what, body, signed)
 }
 
+var currency = regexp.MustCompile(`"currency":"[A-Z]+"`)
+
 // altered changes one thing in a notice's body.
 func altered(body []byte, how Forgery) []byte {
 	switch how {
 	case OtherAmount:
 		return bytes.Replace(body, []byte(`"amountCents":`), []byte(`"amountCents":1`), 1)
 	case OtherCurrency:
-		return bytes.Replace(body, []byte(`"CNY"`), []byte(`"JPY"`), 1)
+		return currency.ReplaceAll(body, []byte(`"currency":"USD"`)) // in which no order is
 	}
 	return body
 }
