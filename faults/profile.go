@@ -139,8 +139,8 @@ var storm = []Odds{
 	{Kind: BackMisfiled, Rate: Rate{1, 16}},
 	{Kind: SameNumber, Rate: Rate{1, 6}},
 
-	{Kind: RowDeleted, Rate: Rate{1, 30}},
-	{Kind: RowEdited, Rate: Rate{1, 30}, N: [2]int64{1, 50_000}},
+	{Kind: RowDeleted, Rate: Rate{1, 20}},
+	{Kind: RowEdited, Rate: Rate{1, 20}, N: [2]int64{1, 50_000}},
 
 	{Kind: BrokerLoss, Rate: Rate{1, 12}},
 	{Kind: BrokerDuplicate, Rate: Rate{1, 10}, For: Range{10 * time.Microsecond, minute}},
