@@ -116,3 +116,20 @@ func (e *Evidence) OrdersWait(window time.Duration) { e.window = window }
 // closeSlackMs is how late closing may be. It covers a storm that keeps every
 // instance, or the channel that has to be asked, away from the order.
 const closeSlackMs = 30 * 60 * 1000
+
+// endCloseOnTime finds an order that nobody has closed.
+func endCloseOnTime(e *Evidence) {
+	if len(e.trace.Records) == 0 {
+		return
+	}
+	now := e.nowMs(&e.trace.Records[len(e.trace.Records)-1])
+	for _, row := range e.table("orders") {
+		late := now - row.Int("deadline_ms")
+		if row.Text("status") != "CREATED" || row.Int("deadline_ms") == 0 || late <= closeSlackMs {
+			continue
+		}
+		order := row.Text("order_no")
+		e.fail(Failure{Order: order, Stake: amountOf(row), Roles: "never closed", Message: fmt.Sprintf(
+			"order %s of %s is CREATED at the end, %d s after its deadline", order, amountOf(row), late/1000)}, row)
+	}
+}

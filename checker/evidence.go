@@ -218,7 +218,8 @@ func txnOf(row *sim.Change) string { return row.Text("channel") + " " + row.Text
 func (e *Evidence) AllowReinstatement() { e.reinstate = true }
 
 // Finish checks what must hold in the end, and returns all failures, the most
-// money first, and of the same money what became wrong first. unknown says that a check ran out of its budget.
+// money first; of the same money what was seen at once before what showed at the end, and
+// what became wrong first. unknown says that a check ran out of its budget.
 func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 	e.commit.end(e)
 	e.ending = true
@@ -230,9 +231,17 @@ func (e *Evidence) Finish() (failures []Failure, unknown bool) {
 	}
 	e.endExpected()
 	slices.SortStableFunc(e.failures, func(a, b Failure) int {
-		return cmp.Or(cmp.Compare(b.Stake.Cents, a.Stake.Cents), cmp.Compare(a.Seq, b.Seq))
+		return cmp.Or(cmp.Compare(b.Stake.Cents, a.Stake.Cents), cmp.Compare(late(a), late(b)), cmp.Compare(a.Seq, b.Seq))
 	})
 	return e.failures, len(e.undecided) > 0
+}
+
+// late is 1 for what showed at the end: more often than not it is what something else led to.
+func late(f Failure) int {
+	if f.AtEnd {
+		return 1
+	}
+	return 0
 }
 
 // fail reports the current property as broken for an order, once. What shows at the end

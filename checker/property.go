@@ -34,7 +34,7 @@ func Properties() []Property {
 		{"same-key-same-answer", "one key with one content has one effect and one answer; other content is refused", observeSameKey, nil},
 		{"no-call-in-transaction", "no task talks to the network while it holds an open transaction", observeNoCallInTransaction, nil},
 		{"definite-answer", "a delivered callback gets a definite answer within 5 s while database and process are up", observeDefiniteAnswer, endDefiniteAnswer},
-		{"close-on-time", "an unpaid order is closed between its deadline and deadline + slack, by true time", observeCloseOnTime, nil},
+		{"close-on-time", "an unpaid order is closed between its deadline and deadline + slack, by true time", observeCloseOnTime, endCloseOnTime},
 		{"job-exclusive", "two runs of a singleton job never both take effect on the same item", observeJobExclusive, nil},
 		{finallyTerminal, "at the end every order, attempt, refund and message is in a final state", nil, endFinallyTerminal},
 		{"no-unexplained-error", "every 5xx and every panic is explained by an injected fault", observeNoUnexplainedError, nil},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -134,7 +135,7 @@ func (d *Defect) parseDiff(text string) (err error) {
 	}
 	for _, f := range d.files {
 		f.NewName = strings.TrimPrefix(f.NewName, "b/") // plain diffs keep it
-		if f.IsRename || f.IsBinary || f.IsDelete || len(f.TextFragments) == 0 || !strings.HasPrefix(f.NewName, "system/") {
+		if f.IsRename || f.IsBinary || f.IsDelete || len(f.TextFragments) == 0 || path.Clean(f.NewName) != f.NewName || !strings.HasPrefix(f.NewName, "system/") {
 			name := cmp.Or(f.NewName, f.OldName)
 			at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, name) })
 			return fmt.Errorf("%s:%d: a defect changes or adds text files of system/, not %s", d.file, at+1, name)

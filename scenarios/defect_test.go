@@ -65,6 +65,7 @@ func TestDefectErrors(t *testing.T) {
 		{"Title\n\nCaught by: charge-once\n", "d.patch:4: there is no diff"},
 		{"Title\n\nCaught by: charge-onec\n", `d.patch:3: unknown property "charge-onec", do you mean "charge-once"?`},
 		{"Title\n\nCaught by: charge-once\n\n--- a/sim/x.go\n+++ b/sim/x.go\n@@ -1 +1 @@\n-a\n+b\n", "d.patch:5: a defect changes or adds text files of system/, not sim/x.go"},
+		{"Title\n\nCaught by: charge-once\n\n--- a/system/../sim/x.go\n+++ b/system/../sim/x.go\n@@ -1 +1 @@\n-a\n+b\n", "d.patch:5: a defect changes or adds text files of system/, not system/../sim/x.go"},
 		{"Title\n\nCaught by: charge-once\n\n--- a/system/x.go\n+++ b/system/x.go\n@@ -1,7 +1 @@\n-a\n+b\n", "d.patch:8: fragment header miscounts lines"},
 	} {
 		_, err := ParseDefect("d.patch", c.text)

@@ -18,16 +18,16 @@ import (
 // what it finds. Each sweep is a process of its own, which was built with the defect.
 type Hunt struct {
 	Defects []*Defect
-	Seeds   Seeds // they are split into huntRanges ranges
+	Seeds   Seeds // they are split into HuntRanges ranges
 	Profile faults.Profile
 	Workers int // processes at once; by default one for each processor
 	// Progress, if set, is told what was found, from one goroutine at a time.
 	Progress func(HuntedDefect)
 }
 
-// huntRanges is how many disjoint ranges of seeds look for each defect: one could have
+// HuntRanges is how many disjoint ranges of seeds look for each defect: one could have
 // luck.
-const huntRanges = 5
+const HuntRanges = 5
 
 // blatant is a defect that the search must catch within blatantSeeds: if it doesn't, the
 // search is broken, and what it does not catch means nothing.
@@ -149,9 +149,9 @@ func (h Hunt) run(ctx context.Context, p *planter, r *HuntReport) (err error) {
 
 // ranges are the disjoint parts of the seeds.
 func (h Hunt) ranges() []Seeds {
-	size := uint64(max(1, h.Seeds.Count()/huntRanges))
+	size := uint64(max(1, h.Seeds.Count()/HuntRanges))
 	var parts []Seeds
-	for first := h.Seeds.First; first+size-1 <= h.Seeds.Last && len(parts) < huntRanges; first += size {
+	for first := h.Seeds.First; first+size-1 <= h.Seeds.Last && len(parts) < HuntRanges; first += size {
 		parts = append(parts, Seeds{first, first + size - 1})
 	}
 	return parts

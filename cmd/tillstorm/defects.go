@@ -49,6 +49,12 @@ before anything runs.`,
 			if h.Seeds, err = scenarios.ParseSeeds(seeds); err != nil {
 				return fmt.Errorf("--seeds: %w", err)
 			}
+			if n := h.Seeds.Count(); n < scenarios.HuntRanges {
+				return fmt.Errorf("--seeds: %s are %d; at least %d are needed, one for each part", h.Seeds, n, scenarios.HuntRanges)
+			}
+			if workers < 0 {
+				return fmt.Errorf("--workers must not be negative, but is %d", workers)
+			}
 			if h.Profile, err = drawn.resolve(); err != nil {
 				return err
 			}

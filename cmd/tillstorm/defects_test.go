@@ -92,3 +92,17 @@ func TestBrokenDefectsAreToldFirst(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(err.Error(), `.patch:3: unknown property "nothing"`))
 	assert.Equal(t, exitInvalid, run(t.Context(), []string{"defects", "--dir", folder}))
 }
+
+func TestDefectsNeedSeedsForEachPart(t *testing.T) {
+	for flags, mistake := range map[string]string{
+		"--seeds 1-4":    "--seeds: 1-4 are 4; at least 5 are needed, one for each part",
+		"--workers -2":   "--workers must not be negative, but is -2",
+		"--seeds 5-1":    "--seeds",
+		"--profile mild": "profile",
+	} {
+		args := append([]string{"defects"}, strings.Fields(flags)...)
+		_, _, err := command(t, args...)
+		assert.ErrorContains(t, err, mistake, flags)
+		assert.Equal(t, exitInvalid, run(t.Context(), args), flags)
+	}
+}

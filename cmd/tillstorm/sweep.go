@@ -160,7 +160,11 @@ func progress(w io.Writer, what string, total int) func(done, failed int) {
 
 // printReport prints what became of many runs.
 func printReport(c *cobra.Command, ran string, r *scenarios.Report, asJSON bool) error {
-	if err := printJSONOr(c, r, r.Failures, asJSON, func(w io.Writer) { printSummary(w, ran, r) }); err != nil {
+	verdict := string(r.Verdict())
+	if r.Verdict() == scenarios.Pass && c.Context().Err() != nil {
+		verdict = "interrupted, and so far " + verdict
+	}
+	if err := printJSONOr(c, r, r.Failures, asJSON, func(w io.Writer) { printSummary(w, verdict+": "+ran, r) }); err != nil {
 		return err
 	}
 	return verdictError{r.Verdict()}.orNil()
@@ -204,10 +208,10 @@ func printFailures(w io.Writer, failures []scenarios.SeedFailure) {
 	}
 }
 
-func printSummary(w io.Writer, ran string, r *scenarios.Report) {
+func printSummary(w io.Writer, what string, r *scenarios.Report) {
 	wall := time.Duration(r.WallNs)
-	fmt.Fprintf(w, "%s: %s: %d run, %d passed, %d broken, %d unknown, %d stale, %d nondeterministic\n",
-		r.Verdict(), ran, r.Seeds, r.Passed, r.Broken, r.Unknown, r.Stale, r.Nondeterministic)
+	fmt.Fprintf(w, "%s: %d run, %d passed, %d broken, %d unknown, %d stale, %d nondeterministic\n",
+		what, r.Seeds, r.Passed, r.Broken, r.Unknown, r.Stale, r.Nondeterministic)
 	fmt.Fprintf(w, "  %d steps, %d statements, %v simulated in %v (%.0f runs/s)\n",
 		r.Steps, r.Statements, time.Duration(r.SimNs).Round(time.Second), wall.Round(time.Millisecond), float64(r.Seeds)/wall.Seconds())
 	fmt.Fprintf(w, "  faults: %s\n  operations: %s\n  probes: %s\n  trace hash %s\n",
