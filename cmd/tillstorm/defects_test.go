@@ -17,8 +17,8 @@ import (
 
 var pageRow = regexp.MustCompile(`(?m)^\| ([a-z0-9-]+) \| .* \| ([a-z-]+) \| (\d+) \|`)
 
-// The page about defects is of the defects that there are, as they are called now, and
-// each was caught by a property that it names.
+// The page about defects is of the defects that there are, as they are called now: each
+// was caught by a property that it names, or the page says that it was not, and counts it so.
 func TestDefectsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/defects.md")
 	require.NoError(t, err)
@@ -28,10 +28,15 @@ func TestDefectsPage(t *testing.T) {
 	for _, row := range pageRow.FindAllStringSubmatch(string(page), -1) {
 		rows[row[1]] = row[2]
 	}
-	assert.Len(t, rows, len(all), "write the page again: make defects")
+	assert.Contains(t, string(page), fmt.Sprintf("\n%d of %d were caught.", len(rows), len(all)), "write the page again: make defects")
 	for _, d := range all {
-		assert.Contains(t, d.Properties, rows[d.Name], d.Name)
-		assert.Contains(t, string(page), fmt.Sprintf("| %s | %s |", d.Name, d.Title))
+		row := fmt.Sprintf("| %s | %s |", d.Name, d.Title)
+		if rows[d.Name] == "" {
+			row += " NOT CAUGHT |"
+		} else {
+			assert.Contains(t, d.Properties, rows[d.Name], d.Name)
+		}
+		assert.Contains(t, string(page), row)
 	}
 }
 
