@@ -76,7 +76,6 @@ func routeOf(m *sim.Message) (route, order string) {
 // request's arrival and the answer: what it tells must have been so at one time, and what
 // it refuses must have been refused then. A 5xx tells nothing.
 func observeAnswers(e *Evidence, r *sim.Record) {
-	e.past.observe(r, e.old)
 	if r.Event != sim.EventAnswer || databaseOf(r.Node) != shopDB || r.Message.Status/100 == 5 {
 		return
 	}

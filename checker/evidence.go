@@ -102,6 +102,7 @@ func (e *Evidence) observe(r *sim.Record) {
 		e.requests[r.Message.Exchange] = r.Message
 	}
 	e.noteTrouble(r)
+	e.past.observe(r, e.old)
 	for i := range e.rules {
 		if e.current = &e.rules[i]; e.current.observe != nil {
 			e.current.observe(e, r)

@@ -15,14 +15,12 @@ func (e *Evidence) observeGuards(r *sim.Record) {
 	switch {
 	case r.Event == sim.EventAnswer && isCallback(r.Message) && refusal(r.Message) == "amount_mismatch":
 		e.guardNotice(r)
-	case !e.becomes(r, "refunds", "FAILED"), e.old != nil && e.old.Text("state") == "FAILED":
-		if e.becomes(r, "outbox", "PARKED") {
-			message := r.Change
-			e.expectAlert(r, "outbox-parked", message.Text("kind")+"/"+message.Text("message_key"), e.orderOfMessage(message), Money{})
-		}
-	default:
+	case e.becomes(r, "refunds", "FAILED"):
 		refund := r.Change
 		e.expectAlert(r, "refund-failed", refund.Text("channel")+"/"+refund.Text("refund_no"), refund.Text("order_no"), amountOf(refund))
+	case e.becomes(r, "outbox", "PARKED"):
+		message := r.Change
+		e.expectAlert(r, "outbox-parked", message.Text("kind")+"/"+message.Text("message_key"), e.orderOfMessage(message), Money{})
 	}
 }
 

@@ -92,16 +92,22 @@ func huntPage(r *scenarios.HuntReport) string {
 	var b strings.Builder
 	var medians []int
 	for _, d := range r.Defects {
-		medians = append(medians, d.SeedsToCatch)
+		if d.Caught {
+			medians = append(medians, d.SeedsToCatch)
+		}
 	}
 	slices.Sort(medians)
+	middle, most := 0, 0
+	if n := len(medians); n > 0 {
+		middle, most = medians[n/2], medians[n-1]
+	}
 	fmt.Fprintf(&b, `# Which defects are found, and how soon
 
 Every harness can be green. This page says what this one finds: %d small wrong changes to the system, as developers under
 pressure make them, each a patch in `+"`scenarios/defects/`"+`. Each was planted, and seeds were swept until the property that it
 names was broken, in five disjoint parts of the seeds %s under the profile %s. A dash is a part that did not catch it.
 
-%d of %d were caught. The median over the parts is %d seeds in the middle of the defects, and %d at the most.
+%d of %d were caught. The median over the parts is %d seeds in the middle of those, and %d at the most.
 As a control the unchanged system passed %d seeds, all that any defect took, and a blatant defect was caught within %d.
 
 The page is written by
@@ -110,7 +116,7 @@ The page is written by
 
 | defect | what is wrong | caught by | seeds, median | in each part | strategies |
 |---|---|---|---|---|---|
-`, r.Total, r.Seeds, r.Profile, r.Caught, r.Total, medians[len(medians)/2], medians[len(medians)-1], r.Control.Seeds, r.Control.Blatant)
+`, r.Total, r.Seeds, r.Profile, r.Caught, r.Total, middle, most, r.Control.Seeds, r.Control.Blatant)
 	for _, d := range r.Defects {
 		row := append([]string{d.Name, strings.ReplaceAll(d.Title, "|", "\\|")}, d.Row()[1:]...)
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
