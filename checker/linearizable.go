@@ -111,7 +111,7 @@ func (e *Evidence) orderCalls() (orders []string, calls map[string][]*call) {
 		case isRow(r, "payment_records") && !r.Change.Deleted() && !recorded[txnOf(r.Change)]:
 			txn := txnOf(r.Change)
 			recorded[txn] = true
-			if byName[r.Task] == nil {
+			if c := byName[r.Task]; c == nil || c.txn != txn {
 				// A charge that was heard of otherwise: its callback will be answered with what
 				// was written down then.
 				add(r.Change.Text("order_no"), &call{span: span{r.Seq, r.Seq, true, true}, input: input{kind: "record", txn: txn},

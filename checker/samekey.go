@@ -31,6 +31,7 @@ type usage struct {
 	where   string         // it was
 	answer  string         // the definite one, "" as long as there is none
 	made    map[string]int // rows that came into being, by table
+	attempt string         // the number of the last one that was opened
 	asked   string         // the first content that arrived
 	mixed   bool           // another has arrived too
 }
@@ -89,6 +90,10 @@ func (u *usage) run(content, where string) bool {
 
 func (e *Evidence) observeMade(r *sim.Record, k keyed) {
 	u, table := e.keys.used[k.scope], r.Change.Table
+	if table == "payment_orders" && u.answer == "" && e.isClosed(u.attempt) {
+		u.made[table]-- // nobody was told of it, and it can't be paid any more
+	}
+	u.attempt = r.Change.Text("out_trade_no")
 	u.made[table]++
 	switch {
 	case !u.run(k.content, e.at(r)):
@@ -96,6 +101,12 @@ func (e *Evidence) observeMade(r *sim.Record, k keyed) {
 	case u.made[table] > 1:
 		e.failKey(r, k, "made "+table+" again", fmt.Sprintf("made %d rows of %s", u.made[table], table))
 	}
+}
+
+// isClosed says whether there is an attempt of that number that was closed unpaid.
+func (e *Evidence) isClosed(attempt string) bool {
+	row := e.attempts[attempt]
+	return row != nil && row.Text("state") == "CLOSED"
 }
 
 func (e *Evidence) observeKeyedAnswer(r *sim.Record, k keyed) {
