@@ -60,6 +60,18 @@ func (p *Perturbation) duration(f field) *time.Duration {
 	return &p.For
 }
 
+// Weight returns by how much later the perturbation makes a message or a task, if that is all
+// it does, and else more than any time.
+func (p Perturbation) Weight() time.Duration {
+	switch p.Kind {
+	case Delay, LateAnswer:
+		return p.By
+	case Stall, Pause, Reorder:
+		return p.For
+	}
+	return forEver
+}
+
 // quote keeps a name one word, whatever it has inside: it is as it stands unless it
 // is empty, begins a comment, has a blank, or can't be printed.
 func quote(name string) string {

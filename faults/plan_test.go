@@ -391,3 +391,13 @@ func TestProfilesDrawWithinBounds(t *testing.T) {
 		}
 	}
 }
+
+// Only what delays has a weight: how long it does.
+func TestWeight(t *testing.T) {
+	plan, err := ParsePlan("network delays create(A)#1 by 2s\nnetwork answers-late create(A)#1:answer by 3s\nshop-1 stalls create(A)#1/BEGIN:before for 4s\n" +
+		"shop-1 pauses create(A)#1/BEGIN:before for 5s\nnetwork reorders create(A)#1 within 6s\nnetwork duplicates create(A)#1 after 7s\nnetwork drops create(A)#1")
+	require.NoError(t, err)
+	for i, weight := range []time.Duration{2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6 * time.Second, forEver, forEver} {
+		assert.Equal(t, weight, plan[i].Weight(), plan[i].String())
+	}
+}
