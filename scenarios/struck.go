@@ -55,10 +55,7 @@ func faultsThatMatter(r *Result, f checker.Failure, shown []int, most int) (line
 // light, one at what is shown, the heavier one, one of a rarer kind, the one that is nearer to
 // when something became wrong.
 func (r *Result) tellsMore(shown map[string]bool, wrong time.Duration) func(a, b int) int {
-	times := map[faults.Kind]int{}
-	for _, p := range r.Fired {
-		times[p.Kind]++
-	}
+	times := timesFired(r.Fired)
 	return func(a, b int) int {
 		p, q := &r.Fired[a], &r.Fired[b]
 		heavy, heavier := weigh(p.Perturbation), weigh(q.Perturbation)
@@ -144,14 +141,24 @@ func (r *Result) ToldFaults() (told []faults.Firing, left int) {
 	return told, len(r.Fired) - len(told)
 }
 
-// heaviest returns the heaviest of some faults, by time.
+// heaviest returns the heaviest of some faults, those of the rarest kinds first; by time.
 func heaviest(fired []faults.Firing, most int) []faults.Firing {
+	times := timesFired(fired)
 	fired = slices.SortedStableFunc(slices.Values(fired), func(a, b faults.Firing) int {
-		return cmp.Compare(weigh(b.Perturbation), weigh(a.Perturbation))
+		return cmp.Or(cmp.Compare(weigh(b.Perturbation), weigh(a.Perturbation)), cmp.Compare(times[a.Kind], times[b.Kind]))
 	})
 	fired = fired[:min(most, len(fired))]
 	slices.SortStableFunc(fired, byTime)
 	return fired
+}
+
+// timesFired counts faults by kind.
+func timesFired(fired []faults.Firing) map[faults.Kind]int {
+	times := map[faults.Kind]int{}
+	for _, p := range fired {
+		times[p.Kind]++
+	}
+	return times
 }
 
 func byTime(a, b faults.Firing) int { return cmp.Compare(a.When, b.When) }

@@ -11,7 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tillstorm/tillstorm/checker"
+	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/scenarios"
+	"github.com/tillstorm/tillstorm/sim"
 )
 
 // command runs a command line and returns what it prints and how it ends.
@@ -77,6 +80,27 @@ func TestRunOfAFileWhoseFaultNeverComes(t *testing.T) {
 	formatted, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Contains(t, string(formatted), "\n14:00:00.000  buyer  creates  A\n")
+}
+
+// The verdict comes first. Of a pass, faults are what it went through; of a broken run, what
+// went wrong.
+func TestReplayBeginsWithTheVerdict(t *testing.T) {
+	stdout, _, err := command(t, "replay", "--seed", "1")
+	require.NoError(t, err)
+	assert.Regexp(t, `^pass: seed 1: \d+ steps, `, stdout)
+	assert.Contains(t, stdout, "\n\nthe faults that it went through:\n  ")
+	assert.NotContains(t, stdout, "went wrong")
+	assert.Regexp(t, `\n  and \d+ more, lighter or of more frequent kinds\n$`, stdout)
+	stdout, _, err = command(t, "replay", payFile)
+	require.NoError(t, err)
+	assert.NotContains(t, stdout, "faults", "it has none")
+
+	broken := &scenarios.Result{Case: scenarios.Case{Seed: 7}, Verdict: scenarios.Broken, Trace: &sim.Trace{}, Failures: []checker.Failure{{Seq: 1}}}
+	broken.Trace.Append(sim.Record{})
+	broken.Fired = []faults.Firing{{Perturbation: faults.Perturbation{Kind: faults.Drop, At: "create(A)#1"}}}
+	var out bytes.Buffer
+	require.Equal(t, verdictError{scenarios.Broken}, printRun(&out, broken))
+	assert.Regexp(t, `^broken: seed 7: (.*\n)+\nwhat went wrong:\n  .* drops  create\(A\)#1\n\nseed 7: `, out.String())
 }
 
 // What is added to a file must come to pass; it may keep the file's own faults from it.
