@@ -401,3 +401,10 @@ func TestWeight(t *testing.T) {
 		assert.Equal(t, weight, plan[i].Weight(), plan[i].String())
 	}
 }
+
+func TestNearest(t *testing.T) {
+	known := []string{"late-success-ignored", "recon-first-page", "recon-one-sided", "books-first-page"}
+	assert.Equal(t, []string{"recon-first-page", "books-first-page"}, Nearest("first-page", known, 2))
+	assert.Equal(t, []string{"recon-one-sided", "recon-first-page"}, Nearest("recno-one-side", known, 2))
+	assert.Equal(t, known, Nearest("", known, 9))
+}

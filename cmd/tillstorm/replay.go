@@ -74,12 +74,12 @@ A FILE runs as it is written; with --seed, the network's latencies are drawn. Ea
 
 // explainDB sends who brings a sweep's --db along to --journal: --db chooses among the
 // databases of one run.
-func explainDB(_ *cobra.Command, err error) error {
+func explainDB(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedName() == "db" {
 		return fmt.Errorf("%w: how the databases lock is --journal memdb or --journal wal here", err)
 	}
-	return err
+	return explainFlag(c, err)
 }
 
 func seedCase(seed uint64, drawn *drawnFlags, added []string) (scenarios.Case, error) {
