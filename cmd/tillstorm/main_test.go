@@ -156,6 +156,29 @@ func TestReplayOverWAL(t *testing.T) {
 	}
 }
 
+// Failures of one kind are told once, with the seeds or files that the others are at.
+func TestFailuresOfOneKindNameTheirRuns(t *testing.T) {
+	at := func(file string, seeds ...uint64) (failures []scenarios.SeedFailure) {
+		for _, seed := range seeds {
+			failures = append(failures, scenarios.SeedFailure{File: file, Seed: seed, Text: "told", Fingerprint: "kind"})
+		}
+		return failures
+	}
+	for _, one := range []struct {
+		failures []scenarios.SeedFailure
+		told     string
+	}{
+		{at("", 1), "told\n"},
+		{at("", 1, 1, 4), "told\n  (3 failures of this kind; seeds: 1, 4)\n\n"},
+		{at("", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12), "told\n  (12 failures of this kind; seeds: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more)\n\n"},
+		{append(at("a.txtar", 0), at("b.txtar", 3)...), "told\n  (2 failures of this kind; files: a.txtar, b.txtar seed 3)\n\n"},
+	} {
+		var out bytes.Buffer
+		printFailures(&out, one.failures)
+		assert.Equal(t, one.told, out.String())
+	}
+}
+
 func TestJUnitReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.xml")
 	_, _, err := command(t, "sweep", "--seeds", "1-2", "--junit", file)
