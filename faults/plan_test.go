@@ -408,3 +408,23 @@ func TestNearest(t *testing.T) {
 	assert.Equal(t, []string{"recon-one-sided", "recon-first-page"}, Nearest("recno-one-side", known, 2))
 	assert.Equal(t, known, Nearest("", known, 9))
 }
+
+var placeholderWord = regexp.MustCompile(`[A-Z]+(?:[<>/]+[A-Z]+)*`)
+
+// Every word that stands for something in a form is explained, by a line of a kind whose form
+// has it.
+func TestPlaceholders(t *testing.T) {
+	explained := map[string]bool{}
+	for _, p := range Placeholders() {
+		plan, err := ParsePlan(p.Example)
+		require.NoError(t, err)
+		assert.Contains(t, placeholderWord.FindAllString(plan[0].Kind.Form(), -1), p.Word, p.Example)
+		assert.False(t, explained[p.Word], "%s is explained twice", p.Word)
+		explained[p.Word] = true
+	}
+	for _, kind := range Kinds() {
+		for _, word := range placeholderWord.FindAllString(kind.Form(), -1) {
+			assert.True(t, explained[word], "%s in %q", word, kind.Form())
+		}
+	}
+}

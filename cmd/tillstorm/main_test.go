@@ -221,10 +221,20 @@ func TestFaultErrorsShowTheLine(t *testing.T) {
 	}
 }
 
+// What tillstorm faults gives as examples can be tried on an incident as it stands.
+func TestExamplesOfFaultsFitAnIncident(t *testing.T) {
+	for _, p := range faults.Placeholders() {
+		_, err := fileCase(payFile, []string{p.Example})
+		assert.NoError(t, err, p.Word)
+	}
+}
+
 func TestLists(t *testing.T) {
 	stdout, _, err := command(t, "faults")
 	require.NoError(t, err)
 	assert.Regexp(t, `duplicate +network duplicates MESSAGE after DURATION +a request arrives once more\n`, stdout)
+	assert.Contains(t, stdout, "\n\nMESSAGE  ", "what its words stand for")
+	assert.Regexp(t, `\nPART +wechat misfiles-row A-1 in trade +what is wrong in the bill's row: trade, order, currency\n`, stdout)
 	stdout, _, err = command(t, "verbs")
 	require.NoError(t, err)
 	assert.Contains(t, stdout, "buyer pays ORDER [CHANNEL] [attempt N]")
