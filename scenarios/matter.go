@@ -118,9 +118,22 @@ func (r *Result) orderOf(record *sim.Record) string {
 // others: it may be the cause. ok says whether there is one.
 func firstOf(r *Result, f checker.Failure) (first checker.Failure, ok bool) {
 	for _, other := range r.Failures {
-		if other.Order == f.Order && f.Order != "" && other.Seq < f.Seq && (!ok || other.Seq < first.Seq) {
+		if other.Order == f.Order && f.Order != "" && mayHaveLedTo(r, other, f) && (!ok || other.Seq < first.Seq) {
 			first, ok = other, true
 		}
 	}
 	return first, ok
+}
+
+// mayHaveLedTo says whether one failure was there before another. What a file expects leads to
+// nothing; and what shows at the end of a run is placed by its rows, so that it leads to nothing
+// that was seen at once, and what was seen at once in the same commit may have led to it.
+func mayHaveLedTo(r *Result, one, other checker.Failure) bool {
+	switch {
+	case one.Property == checker.Expected || one.AtEnd && !other.AtEnd:
+		return false
+	case other.AtEnd && !one.AtEnd:
+		return r.Trace.Records[one.Seq-1].At <= r.Trace.Records[other.Seq-1].At
+	}
+	return one.Seq < other.Seq
 }

@@ -102,4 +102,14 @@ func TestFirstFailureIsTold(t *testing.T) {
 	}}
 	assert.Contains(t, Explain(r, r.Failures[0]), "\n  first: effect-once, at 00:00:01.000000: it happened twice\n")
 	assert.NotContains(t, Explain(r, r.Failures[1]), "first: ")
+
+	r.Failures = []checker.Failure{
+		{Property: "stock-conserved", Order: "A", Seq: 1, AtEnd: true},
+		{Property: "outbox-delivered", Order: "A", Seq: 2, Message: "it has no message"},
+		{Property: checker.Expected, Order: "A", Seq: 1},
+	}
+	assert.NotContains(t, Explain(r, r.Failures[1]), "first: ", "neither what showed at the end nor what a file expects leads to it")
+	assert.NotContains(t, Explain(r, r.Failures[0]), "first: ", "a second is a long time")
+	trace.Records[1].At = 0
+	assert.Contains(t, Explain(r, r.Failures[0]), "\n  first: outbox-delivered, at 00:00:00.000000: it has no message\n", "of the same commit")
 }
