@@ -64,6 +64,12 @@ func TestEndFailuresNameTheirRows(t *testing.T) {
 			A is-frozen S1
 			A is-closed
 			A is-read CLOSED`, []string{"stock_journal", "orders"}},
+		"gap-found": {`
+			A is-booked T1 99.00 PAID
+			A is-billed T1 98.00
+			reconcile@15 begins
+			reconcile@15 fetches
+			reconcile@15 ends`, []string{"payment_records", "bill_rows"}},
 	} {
 		t.Run(property, func(t *testing.T) {
 			trace := &sim.Trace{}
@@ -77,6 +83,23 @@ func TestEndFailuresNameTheirRows(t *testing.T) {
 			assert.Equal(t, f.About[len(f.About)-1], f.Seq)
 		})
 	}
+}
+
+// An alert that should not be is about the rows that it names: of our books, and of the bill.
+func TestInventedAlertsNameTheirRows(t *testing.T) {
+	trace := &sim.Trace{}
+	evidence := checker.New(trace).Judge("gap-found")
+	require.NoError(t, newTeller(trace).tell(`
+		A is-booked T1 99.00 PAID
+		A is-billed T1 99.00
+		reconcile@15 begins
+		reconcile@15 fetches
+		reconcile@15 reports record-mismatch mock/T1 99.00`))
+	failures, _ := evidence.Finish()
+	require.Len(t, failures, 1)
+	assert.Equal(t, []string{"payment_records", "bill_rows"}, whatChanged(trace, failures[0].About...))
+	assert.Equal(t, len(trace.Records), failures[0].Seq)
+	assert.False(t, failures[0].AtEnd)
 }
 
 // What names no rows is about its order's; what is about no order, about the whole run.

@@ -245,8 +245,8 @@ func late(f Failure) int {
 	return 0
 }
 
-// fail reports the current property as broken for an order, once. What shows at the end
-// is about rows: those named, or else the order's own.
+// fail reports the current property as broken for an order, once. It is about rows: those
+// named, and what shows at the end of a run about the order's own else.
 func (e *Evidence) fail(f Failure, about ...*sim.Change) {
 	f.Property, f.Sentence = e.current.Name, e.current.Sentence
 	key := f.Property + " " + f.Order
@@ -257,6 +257,7 @@ func (e *Evidence) fail(f Failure, about ...*sim.Change) {
 	f.Message += e.handTold(f.Order)
 	switch {
 	case f.Seq > 0:
+		f.About = e.changesTo(about)
 	case e.ending:
 		e.placeAtEnd(&f, about)
 	default:

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/tillstorm/tillstorm/sim"
@@ -12,7 +13,9 @@ type gap struct {
 	kind, subject string
 	order         string
 	money         Money
-	sure          bool // it was there when reconciliation has looked last
+	sure          bool          // it was there when reconciliation has looked last
+	says          string        // what differs, or which side lacks what the other has
+	rows          []*sim.Change // those that it is between
 }
 
 const (
@@ -69,8 +72,8 @@ func (e *Evidence) ourRefunds() (ours []*sim.Change) {
 	return ours
 }
 
-func (b *books) differ(kind, subject, order string, m Money, sure bool) {
-	b.found = append(b.found, gap{kind, subject, order, m, sure})
+func (b *books) differ(kind, subject, order string, m Money, sure bool, says string, rows ...*sim.Change) {
+	b.found = append(b.found, gap{kind, subject, order, m, sure, says, rows})
 }
 
 // inBooks says whether our books were looked at since something about an order changed.
@@ -89,7 +92,8 @@ func (b *books) compareBilled(row *sim.Change) {
 	channel, kind, number, order := row.Database, row.Text("kind"), billNumber(row), row.Text("order_no")
 	name, day := channel+" "+kind+" "+number, b.looks.days[channel+"/"+row.Text("bill_date")]
 	if b.bills[name] != nil {
-		b.differ("bill-duplicate", channel+"/"+kind+"/"+number, order, amountOf(row), day != nil)
+		b.differ("bill-duplicate", channel+"/"+kind+"/"+number, order, amountOf(row), day != nil,
+			fmt.Sprintf("the %s stands in %s, and again in %s", kind, sourceOf(b.bills[name]), sourceOf(row)), b.bills[name], row)
 		return
 	}
 	b.bills[name] = row
@@ -102,15 +106,16 @@ func (b *books) compareBilled(row *sim.Change) {
 	switch {
 	case own != nil:
 		if !saysTheSame(own, row) {
-			b.differ(word+"-mismatch", subject, order, amountOf(row), sure && b.looks.changed[own.Text("order_no")] < day.atMs)
+			b.differ(word+"-mismatch", subject, order, amountOf(row), sure && b.looks.changed[own.Text("order_no")] < day.atMs,
+				differing(own, row, "order_no", "out_trade_no"), own, row)
 		}
 	case kind == "refund":
 		if b.statusOf(order) == "REFUNDED" && !strings.HasPrefix(number, "R-") {
 			subject = order // which misses it too
 		}
-		b.differ("refund-missing", subject, order, amountOf(row), sure)
+		b.differ("refund-missing", subject, order, amountOf(row), sure, contentOf(row)+"; our refunds don't have it", row)
 	default:
-		b.differ("record-missing", subject, order, amountOf(row), sure && !b.mayCome(row, day))
+		b.differ("record-missing", subject, order, amountOf(row), sure && !b.mayCome(row, day), contentOf(row)+"; our records don't have it", row)
 	}
 }
 
@@ -152,14 +157,17 @@ func (b *books) compareRecord(record *sim.Change) {
 	channel, txn, order := record.Text("channel"), record.Text("channel_txn"), record.Text("order_no")
 	name, back := txnOf(record), b.back[txnOf(record)]
 	if b.bills[channel+" charge "+txn] == nil && b.isBillDue(b.timeOf("charges", channel, "channel_txn", txn, "charged_ms"), channel) {
-		b.differ("record-unbilled", channel+"/"+txn, order, amountOf(record), b.wasBilledUntil(channel, record.Int("recorded_ms"), order))
+		b.differ("record-unbilled", channel+"/"+txn, order, amountOf(record), b.wasBilledUntil(channel, record.Int("recorded_ms"), order),
+			contentOf(record)+"; no bill of "+channel+" has it", record)
 	}
 	refund, money := channel+"/R-"+channel+"-"+txn, amountOf(record)
 	switch paid := b.pays(order, name); {
 	case paid && back > money.Cents, !paid && back != 0 && back != money.Cents:
-		b.differ("refund-mismatch", refund, order, money, b.inBooks(order))
+		b.differ("refund-mismatch", refund, order, money, b.inBooks(order),
+			fmt.Sprintf("%s, and our refunds of it add up to %s", contentOf(record), Money{back, money.Currency}), record)
 	case !paid && record.Text("disposition") != "applied" && !b.giving[name]:
-		b.differ("refund-missing", refund, order, money, b.looks.changed[order]+refundGrace < b.looks.booksMs && !b.reinstate)
+		b.differ("refund-missing", refund, order, money, b.looks.changed[order]+refundGrace < b.looks.booksMs && !b.reinstate,
+			contentOf(record)+"; it paid no order, and none of our refunds gives it back", record)
 	}
 }
 
@@ -167,11 +175,12 @@ func (b *books) compareRecord(record *sim.Change) {
 func (b *books) compareRefund(refund *sim.Change) {
 	channel, number, order := refund.Text("channel"), refund.Text("refund_no"), refund.Text("order_no")
 	if b.records[txnOf(refund)] == nil {
-		b.differ("record-missing", channel+"/"+refund.Text("channel_txn"), order, amountOf(refund), b.inBooks(order))
+		b.differ("record-missing", channel+"/"+refund.Text("channel_txn"), order, amountOf(refund), b.inBooks(order), contentOf(refund)+"; its charge is in none of our records", refund)
 	}
 	if refund.Text("state") == "SUCCEEDED" && b.bills[channel+" refund "+number] == nil &&
 		b.isBillDue(b.timeOf("refunds", channel, "refund_no", number, "accepted_ms"), channel) {
-		b.differ("refund-unbilled", channel+"/"+number, order, amountOf(refund), b.wasBilledUntil(channel, refund.Int("done_ms"), order))
+		b.differ("refund-unbilled", channel+"/"+number, order, amountOf(refund), b.wasBilledUntil(channel, refund.Int("done_ms"), order),
+			contentOf(refund)+"; no bill of "+channel+" has it", refund)
 	}
 }
 
@@ -182,12 +191,13 @@ func (b *books) compareOrder(order *sim.Change) {
 	switch record := b.records[txn]; {
 	case txn == "":
 	case record == nil:
-		b.differ("record-missing", subject, name, price, b.inBooks(name))
+		b.differ("record-missing", subject, name, price, b.inBooks(name), contentOf(order)+"; of the charge that paid it there is no record", order)
 	case record.Text("order_no") != name || amountOf(record) != price:
-		b.differ("record-mismatch", subject, name, price, b.inBooks(name))
+		b.differ("record-mismatch", subject, name, price, b.inBooks(name), differing(order, record, "order_no"), order, record)
 	}
 	if order.Text("status") == "REFUNDED" && b.done[txn] != price.Cents {
-		b.differ("refund-missing", name, name, price, b.inBooks(name))
+		b.differ("refund-missing", name, name, price, b.inBooks(name),
+			fmt.Sprintf("%s, and our refunds of it that are done add up to %s", contentOf(order), Money{b.done[txn], price.Currency}), order)
 	}
 }
 

@@ -88,7 +88,7 @@ func (e *Evidence) missHands() {
 		}
 		e.fail(Failure{Order: order, Stake: amountOf(hand.before), Roles: "hand in " + hand.before.Table, Message: fmt.Sprintf(
 			"order %s: its row in %s was changed by hand, and nothing was reported: %s at stake",
-			order, hand.before.Table, amountOf(hand.before)), Seq: hand.seq, AtEnd: true})
+			order, hand.before.Table, amountOf(hand.before)), Seq: hand.seq, AtEnd: true}, hand.before)
 	}
 }
 

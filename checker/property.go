@@ -74,10 +74,8 @@ type Failure struct {
 	Message  string // what happened, in orders and money
 	Roles    string // who was involved, without numbers: part of the fingerprint
 	Seq      int    // the trace record at which it became wrong
-	// AtEnd says that it showed when all was over; About are then the records at which the
-	// rows that it is about became what they are, and Seq is the last of these.
-	AtEnd bool
-	About []int
+	About    []int  // the records at which the rows that it is about became what they are
+	AtEnd    bool   // it showed when all was over; Seq is then the last of these
 }
 
 // Error returns the sentence and what broke it.

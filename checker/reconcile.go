@@ -122,7 +122,7 @@ func (e *Evidence) observeAlert(r *sim.Record) {
 	kind, subject := r.Change.Text("kind"), r.Change.Text("subject")
 	e.looks.raised[[2]string{kind, subject}]++
 	if e.looks.raised[[2]string{kind, subject}] > 1 {
-		e.failAlert(r, e.aboutOf(subject), "reported twice", "is reported twice")
+		e.failAlert(r, e.aboutOf(subject), "reported twice", "is reported twice", "", nil)
 	}
 	if sim.Role(r.Task) != "reconcile" {
 		return
@@ -130,12 +130,13 @@ func (e *Evidence) observeAlert(r *sim.Record) {
 	switch kind {
 	case billNotReady:
 		if !e.isBillMissing(subject) {
-			e.failAlert(r, subject, "invented", "is reported, and it could be had")
+			e.failAlert(r, subject, "invented", "is reported, and it could be had", "", nil)
 		}
 	case "status-mismatch", "order-missing", "attempt-mismatch", "record-surplus", "stock-mismatch":
 		// Our books agree with themselves, unless a person has had a hand in them.
 		if _, byHand := e.hands[e.aboutOf(subject)]; !byHand {
-			e.failAlert(r, e.aboutOf(subject), "invented", "is reported, and nobody has changed anything by hand")
+			rows := e.rowsAgainst(subject)
+			e.failAlert(r, e.aboutOf(subject), "invented", "is reported, and nobody has changed anything by hand", e.truthOf(rows), rows)
 		}
 	default:
 		e.judgeGap(r, kind, subject)
@@ -143,7 +144,8 @@ func (e *Evidence) observeAlert(r *sim.Record) {
 }
 
 func (e *Evidence) judgeGap(r *sim.Record, kind, subject string) {
-	order, otherwise := e.aboutOf(subject), ""
+	order, rows := e.aboutOf(subject), e.rowsAgainst(subject)
+	roles, what, says := "invented", "is reported, and there is no such difference", e.truthOf(rows)
 	for _, g := range e.gaps() {
 		if g.kind != kind || g.subject != subject {
 			continue
@@ -151,16 +153,12 @@ func (e *Evidence) judgeGap(r *sim.Record, kind, subject string) {
 		if g.money.Cents == r.Change.Int("amount_cents") {
 			return
 		}
-		order, otherwise = g.order, fmt.Sprintf("is reported as of %s, and is of %s", amountOf(r.Change), g.money)
+		order, rows = g.order, g.rows
+		roles, what, says = "with another amount", fmt.Sprintf("is reported, and is of %s", g.money), g.says
 	}
-	if e.looks.changed[order] >= e.looks.began[taskOf(r)] {
-		return
+	if e.looks.changed[order] < e.looks.began[taskOf(r)] {
+		e.failAlert(r, order, roles, what, says, rows)
 	}
-	if otherwise != "" {
-		e.failAlert(r, order, "with another amount", otherwise)
-		return
-	}
-	e.failAlert(r, order, "invented", "is reported, and there is no such difference")
 }
 
 // isBillMissing says whether a bill can't be had, or was asked for again and again.
@@ -178,22 +176,57 @@ func (e *Evidence) isBillMade(channel, date string) bool {
 
 // aboutOf returns the order that an alert's subject is about, the subject if it is none.
 func (e *Evidence) aboutOf(subject string) string {
-	channel, number, _ := strings.Cut(subject, "/")
-	if about := cmp.Or(e.attempts[subject], e.records[channel+" "+number], e.accounts.intents[number]); about != nil {
-		return about.Text("order_no")
-	}
-	for _, row := range e.ledgerRows("bill_rows") {
-		if row.Database == channel && billNumber(row) == number {
-			return row.Text("order_no")
-		}
+	if rows := e.rowsOf(subject); len(rows) > 0 {
+		return rows[0].Text("order_no")
 	}
 	return subject
 }
 
-func (e *Evidence) failAlert(r *sim.Record, order, roles, what string) {
+// rowsOf returns the rows that an alert's subject names: of our books, and of the bills.
+func (e *Evidence) rowsOf(subject string) (rows []*sim.Change) {
+	channel, number, _ := strings.Cut(subject, "/")
+	for _, row := range []*sim.Change{e.orders[subject], e.attempts[subject], e.records[channel+" "+number], e.accounts.intents[number]} {
+		if row != nil {
+			rows = append(rows, row)
+		}
+	}
+	for _, row := range e.ledgerRows("bill_rows") {
+		if row.Database == channel && billNumber(row) == number {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// rowsAgainst returns the rows by which an alert is judged: those that its subject names, and
+// what the channel's ledger has of what stands in no bill.
+func (e *Evidence) rowsAgainst(subject string) []*sim.Change {
+	rows := e.rowsOf(subject)
+	if n := len(rows); n > 0 && rows[n-1].Table == "bill_rows" {
+		return rows
+	}
+	channel, number, _ := strings.Cut(subject, "/")
+	if charge := e.accounts.charges[channel+" "+number]; charge != nil {
+		rows = append(rows, charge)
+	}
+	if refund := e.accounts.executed[number]; refund != nil && refund.Database == channel {
+		rows = append(rows, refund)
+	}
+	return rows
+}
+
+// failAlert reports an alert that should not be as it is: says tells what is true, by the rows
+// that it is about.
+func (e *Evidence) failAlert(r *sim.Record, order, roles, what, says string, rows []*sim.Change) {
 	kind := r.Change.Text("kind")
-	e.fail(Failure{Order: order, Stake: amountOf(r.Change), Seq: r.Seq, Roles: kind + " " + roles, Message: fmt.Sprintf(
-		"order %s: %s of %s for %s %s, at %s", order, kind, r.Change.Text("subject"), amountOf(r.Change), what, e.at(r))})
+	message := fmt.Sprintf("order %s: %s of %s for %s %s, at %s", order, kind, r.Change.Text("subject"), amountOf(r.Change), what, e.at(r))
+	if says != "" {
+		message += ": " + says
+	}
+	if detail := r.Change.Text("detail"); detail != "" {
+		message += "; the alert says: " + detail
+	}
+	e.fail(Failure{Order: order, Stake: amountOf(r.Change), Seq: r.Seq, Roles: kind + " " + roles, Message: message}, rows...)
 }
 
 // endGapFound looks for what reconciliation should have said: of every difference that
@@ -202,7 +235,7 @@ func endGapFound(e *Evidence) {
 	for _, g := range e.gaps() {
 		if g.sure && e.looks.raised[[2]string{g.kind, g.subject}] == 0 {
 			e.fail(Failure{Order: g.order, Stake: g.money, Roles: g.kind + " not reported", Message: fmt.Sprintf(
-				"order %s: %s of %s for %s was there when reconciliation looked, and was never reported", g.order, g.kind, g.subject, g.money)})
+				"order %s: %s of %s for %s was there when reconciliation looked, and was never reported: %s", g.order, g.kind, g.subject, g.money, g.says)}, g.rows...)
 		}
 	}
 	e.missBills()

@@ -85,7 +85,7 @@ import (
 //
 //	reconcile@15  begins
 //	reconcile@15  fetches                the day's bill, and compares it with our books
-//	reconcile@15  reports record-missing mock/T1 198.00
+//	reconcile@15  reports record-missing mock/T1 198.00    a further word is its detail
 //	reconcile@15  ends                   it has looked at all our books
 type teller struct {
 	trace   *sim.Trace
@@ -256,8 +256,8 @@ func (t *teller) whole(order, verb string, words []string) {
 		}
 	case "reports":
 		t.counts["alert"]++
-		does = [][3]string{{order, "commits", fmt.Sprintf("shop.alerts:%d kind=%s subject=%s amount_cents=%d currency=CNY raised_ms=%d",
-			t.counts["alert"], words[0], words[1], cents(words[2]), start.Add(t.now).UnixMilli())}}
+		does = [][3]string{{order, "commits", fmt.Sprintf("shop.alerts:%d kind=%s subject=%s amount_cents=%d currency=CNY raised_ms=%d detail=%s",
+			t.counts["alert"], words[0], words[1], cents(words[2]), start.Add(t.now).UnixMilli(), strings.Join(words[3:], ""))}}
 	case "is-read":
 		name := t.next("read", order)
 		answer := words[0]

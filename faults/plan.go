@@ -1,8 +1,10 @@
 package faults
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,6 +60,18 @@ func (p *Perturbation) duration(f field) *time.Duration {
 		return &p.By
 	}
 	return &p.For
+}
+
+// Weight returns by how much later the perturbation makes a message or a task, if that is all
+// it does, and else more than any time.
+func (p Perturbation) Weight() time.Duration {
+	switch p.Kind {
+	case Delay, LateAnswer:
+		return p.By
+	case Stall, Pause, Reorder:
+		return p.For
+	}
+	return forEver
 }
 
 // quote keeps a name one word, whatever it has inside: it is as it stands unless it
@@ -290,6 +304,19 @@ func Suggest(name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf(", do you mean %q?", best)
+}
+
+// Nearest returns the known names that are nearest to an unknown one, at most so many: those
+// that contain it, then those of which the smallest part must change.
+func Nearest(name string, known []string, most int) []string {
+	far := func(one string) float64 {
+		if strings.Contains(one, name) {
+			return 0
+		}
+		return float64(levenshtein.ComputeDistance(name, one)) / float64(max(len(name), len(one)))
+	}
+	near := slices.SortedStableFunc(slices.Values(known), func(a, b string) int { return cmp.Compare(far(a), far(b)) })
+	return near[:min(most, len(near))]
 }
 
 func verbs() []string {

@@ -391,3 +391,40 @@ func TestProfilesDrawWithinBounds(t *testing.T) {
 		}
 	}
 }
+
+// Only what delays has a weight: how long it does.
+func TestWeight(t *testing.T) {
+	plan, err := ParsePlan("network delays create(A)#1 by 2s\nnetwork answers-late create(A)#1:answer by 3s\nshop-1 stalls create(A)#1/BEGIN:before for 4s\n" +
+		"shop-1 pauses create(A)#1/BEGIN:before for 5s\nnetwork reorders create(A)#1 within 6s\nnetwork duplicates create(A)#1 after 7s\nnetwork drops create(A)#1")
+	require.NoError(t, err)
+	for i, weight := range []time.Duration{2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6 * time.Second, forEver, forEver} {
+		assert.Equal(t, weight, plan[i].Weight(), plan[i].String())
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"late-success-ignored", "recon-first-page", "recon-one-sided", "books-first-page"}
+	assert.Equal(t, []string{"recon-first-page", "books-first-page"}, Nearest("first-page", known, 2))
+	assert.Equal(t, []string{"recon-one-sided", "recon-first-page"}, Nearest("recno-one-side", known, 2))
+	assert.Equal(t, known, Nearest("", known, 9))
+}
+
+var placeholderWord = regexp.MustCompile(`[A-Z]+(?:[<>/]+[A-Z]+)*`)
+
+// Every word that stands for something in a form is explained, by a line of a kind whose form
+// has it.
+func TestPlaceholders(t *testing.T) {
+	explained := map[string]bool{}
+	for _, p := range Placeholders() {
+		plan, err := ParsePlan(p.Example)
+		require.NoError(t, err)
+		assert.Contains(t, placeholderWord.FindAllString(plan[0].Kind.Form(), -1), p.Word, p.Example)
+		assert.False(t, explained[p.Word], "%s is explained twice", p.Word)
+		explained[p.Word] = true
+	}
+	for _, kind := range Kinds() {
+		for _, word := range placeholderWord.FindAllString(kind.Form(), -1) {
+			assert.True(t, explained[word], "%s in %q", word, kind.Form())
+		}
+	}
+}

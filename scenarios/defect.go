@@ -34,6 +34,9 @@ type Defect struct {
 }
 
 const (
+	// defectsFolder has the defects that come with the sources.
+	defectsFolder = "scenarios/defects"
+
 	patchSuffix = ".patch"
 	caughtBy    = "Caught by:"
 )
@@ -47,7 +50,7 @@ func ReadDefects(folder string, only ...string) (all []*Defect, err error) {
 	}
 	var broken []error
 	for _, name := range only {
-		if mistake := unknownName("defect", name, names); mistake != "" {
+		if mistake := unknownDefect(name, folder, names); mistake != "" {
 			broken = append(broken, errors.New(mistake))
 		}
 	}
@@ -96,6 +99,9 @@ var notTitle = regexp.MustCompile(`^(Caught by:|diff |--- )`)
 func ParseDefect(file, text string) (*Defect, error) {
 	d := &Defect{Name: strings.TrimSuffix(filepath.Base(file), patchSuffix), file: file, hunks: map[*gitdiff.TextFragment]int{}}
 	lines := strings.Split(text, "\n")
+	if at := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, "\r") }); at >= 0 {
+		return nil, fmt.Errorf(`%s:%d: here is a carriage return: lines end in a line feed alone; sed -i 's/\r$//' %s makes them`, file, at+1, quoteForShell(file))
+	}
 	if d.Title = strings.TrimSpace(lines[0]); d.Title == "" || notTitle.MatchString(d.Title) {
 		return nil, fmt.Errorf("%s:1: the first line must say what is wrong with the system", file)
 	}

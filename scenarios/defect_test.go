@@ -67,6 +67,7 @@ func TestDefectErrors(t *testing.T) {
 		{"Title\n\nCaught by: charge-once\n\n--- a/sim/x.go\n+++ b/sim/x.go\n@@ -1 +1 @@\n-a\n+b\n", "d.patch:5: a defect changes or adds text files of system/, not sim/x.go"},
 		{"Title\n\nCaught by: charge-once\n\n--- a/system/../sim/x.go\n+++ b/system/../sim/x.go\n@@ -1 +1 @@\n-a\n+b\n", "d.patch:5: a defect changes or adds text files of system/, not system/../sim/x.go"},
 		{"Title\n\nCaught by: charge-once\n\n--- a/system/x.go\n+++ b/system/x.go\n@@ -1,7 +1 @@\n-a\n+b\n", "d.patch:8: fragment header miscounts lines"},
+		{"Title\n\nCaught by: charge-once\n\n--- a/system/x.go\r\n+++ b/system/x.go\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n", `d.patch:5: here is a carriage return: lines end in a line feed alone; sed -i 's/\r$//' d.patch makes them`},
 	} {
 		_, err := ParseDefect("d.patch", c.text)
 		assert.ErrorContains(t, err, c.err)
@@ -111,6 +112,7 @@ func TestReadDefect(t *testing.T) {
 	assert.Equal(t, []string{"no-orphan-money"}, d.Properties)
 	for name, why := range map[string]string{
 		"late-success-ignord": `unknown defect "late-success-ignord", do you mean "late-success-ignored"?`,
+		"first-page":          "are books-first-page, recon-first-page, scan-one-page; 'ls scenarios/defects' lists all",
 		"no/such":             "open no/such: no such file or directory",
 		"no-such.patch":       "open no-such.patch: no such file or directory",
 		"defect_test.go/":     "open defect_test.go/: not a directory",

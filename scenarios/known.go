@@ -54,16 +54,33 @@ func (k *known) mistake(kind faults.Kind, n faults.Name) string {
 	return ""
 }
 
+// mostListed is how many names are listed to somebody who gives one that is none of them.
+const mostListed = 25
+
 // unknownName says that a name is none of those that there are.
 func unknownName(what, name string, known []string) string {
 	if slices.Contains(known, name) {
 		return ""
 	}
 	near := faults.Suggest(name, known)
-	if near == "" {
+	switch {
+	case near != "":
+	case len(known) > mostListed:
+		near = fmt.Sprintf("; the nearest of %d are %s", len(known), strings.Join(faults.Nearest(name, known, 3), ", "))
+	default:
 		near = "; there are " + strings.Join(known, ", ")
 	}
 	return fmt.Sprintf("unknown %s %q%s", what, name, near)
+}
+
+// unknownDefect says that a defect is none of those in a folder, and how to list them if they
+// are many.
+func unknownDefect(name, folder string, known []string) string {
+	mistake := unknownName("defect", name, known)
+	if mistake != "" && len(known) > mostListed && faults.Suggest(name, known) == "" {
+		mistake += "; 'ls " + folder + "' lists all"
+	}
+	return mistake
 }
 
 func (k *known) orderMistake(number string) string {

@@ -3,10 +3,8 @@ package scenarios
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/tillstorm/tillstorm/checker"
-	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/sim"
 )
 
@@ -18,10 +16,11 @@ type matters struct {
 	answers []int // and whatever else
 }
 
-// linesThatMatter returns a failure's record and the nearest ones about its order: changes
-// of rows and losses before what was only said, of which some orders have hundreds. What
-// showed at the end may also be about what came after the record.
-func linesThatMatter(r *Result, f checker.Failure, most int) (lines []string) {
+// recordsThatMatter returns the places of a failure's record, of those that it is about, and of
+// the nearest about its order: changes of rows and losses before what was only said, of which
+// some orders have hundreds. What showed at the end may also be about what came after the
+// record.
+func recordsThatMatter(r *Result, f checker.Failure, most int) []int {
 	at := f.Seq - 1
 	m := r.mattersOf(f)
 	chosen := []int{at}
@@ -44,10 +43,7 @@ func linesThatMatter(r *Result, f checker.Failure, most int) (lines []string) {
 	choose(m.answers, 1)
 	choose(slices.Concat(m.states, m.rows, m.losses, m.answers), most)
 	slices.Sort(chosen)
-	for _, i := range chosen {
-		lines = append(lines, tell(r.Trace, &r.Trace.Records[i]))
-	}
-	return lines
+	return chosen
 }
 
 // nearest sorts places by how far they are from another.
@@ -101,19 +97,6 @@ type rowName struct {
 
 func nameOf(c *sim.Change) rowName { return rowName{c.Database, c.Table, c.RowID} }
 
-// told are the columns that matter of the rows that matter.
-var told = map[string][]string{
-	"orders":           {"order_no", "status", "amount_cents", "close_reason"},
-	"payment_orders":   {"order_no", "out_trade_no", "channel", "state"},
-	"payment_records":  {"order_no", "channel_txn", "amount_cents", "disposition"},
-	"charges":          {"order_no", "channel_txn", "amount_cents"},
-	"refunds":          {"order_no", "refund_no", "channel_txn", "amount_cents", "state"},
-	"outbox":           {"kind", "message_key", "state"},
-	"stock_journal":    {"order_no", "movement", "quantity"},
-	"alerts":           {"kind", "subject", "amount_cents"},
-	"order_status_log": {"order_no", "from_status", "to_status", "cause"},
-}
-
 // orderOf returns the order that a record matters to, "" if it matters to none. The log of
 // an order tells what its row does.
 func (r *Result) orderOf(record *sim.Record) string {
@@ -131,65 +114,26 @@ func (r *Result) orderOf(record *sim.Record) string {
 	return orders.orderNamed(record.Task)
 }
 
-// short is a row with the columns that matter.
-func short(c *sim.Change) *sim.Change {
-	columns := told[c.Table]
-	if columns == nil || c.Deleted() {
-		return c
-	}
-	s := *c
-	s.Columns, s.Values = columns, nil
-	for _, name := range columns {
-		s.Values = append(s.Values, c.Get(name))
-	}
-	return &s
-}
-
-// tell returns a record as one line that fits a terminal, more or less.
-func tell(trace *sim.Trace, r *sim.Record) string {
-	line := *r
-	if r.Change != nil {
-		line.Change = short(r.Change)
-	}
-	return shorten(trace.Line(&line), 180)
-}
-
-// faultsThatMatter returns perturbations by the time that a failure showed: those that
-// struck its order around the time that it became wrong, and the last crashes before.
-func faultsThatMatter(r *Result, f checker.Failure, most int) (lines []string) {
-	order := r.Case.Workload.orderIn(f.Order)
-	wrong := r.Trace.Records[f.Seq-1].At
-	var struck, crashes []int
-	for i, p := range r.Fired {
-		about := r.Case.Workload.orderNamed(p.At)
-		switch {
-		case order != "" && about == order && (f.AtEnd || p.When <= wrong):
-			struck = append(struck, i)
-		case about == "" && p.Kind == faults.Crash && p.When <= wrong:
-			crashes = append(crashes, i)
-		}
-	}
-	away := func(i int) time.Duration { return (r.Fired[i].When - wrong).Abs() }
-	slices.SortStableFunc(struck, func(a, b int) int { return cmp.Or(cmp.Compare(away(a), away(b)), cmp.Compare(b, a)) })
-	chosen := struck[:min(most, len(struck))]
-	chosen = slices.Concat(chosen, crashes[max(0, len(crashes)-(most-len(chosen))):])
-	slices.Sort(chosen)
-	for _, i := range chosen {
-		lines = append(lines, r.Trace.Clock(r.Fired[i].When)+"  "+r.Fired[i].String())
-	}
-	if left := len(struck) + len(crashes) - len(chosen); left > 0 {
-		lines = append([]string{"..."}, lines...)
-	}
-	return lines
-}
-
 // firstOf returns the failure of the same order that became wrong before f and before all
 // others: it may be the cause. ok says whether there is one.
 func firstOf(r *Result, f checker.Failure) (first checker.Failure, ok bool) {
 	for _, other := range r.Failures {
-		if other.Order == f.Order && f.Order != "" && other.Seq < f.Seq && (!ok || other.Seq < first.Seq) {
+		if other.Order == f.Order && f.Order != "" && mayHaveLedTo(r, other, f) && (!ok || other.Seq < first.Seq) {
 			first, ok = other, true
 		}
 	}
 	return first, ok
+}
+
+// mayHaveLedTo says whether one failure was there before another. What a file expects leads to
+// nothing; and what shows at the end of a run is placed by its rows, so that it leads to nothing
+// that was seen at once, and what was seen at once in the same commit may have led to it.
+func mayHaveLedTo(r *Result, one, other checker.Failure) bool {
+	switch {
+	case one.Property == checker.Expected || one.AtEnd && !other.AtEnd:
+		return false
+	case other.AtEnd && !one.AtEnd:
+		return r.Trace.Records[one.Seq-1].At <= r.Trace.Records[other.Seq-1].At
+	}
+	return one.Seq < other.Seq
 }

@@ -129,12 +129,12 @@ func readDefect(root, defect string) (*Defect, error) {
 	if isFile(defect) {
 		return readDefectFile(defect)
 	}
-	folder := filepath.Join(root, "scenarios", "defects")
+	folder := filepath.Join(root, filepath.FromSlash(defectsFolder))
 	names, err := defectsIn(folder)
 	if err != nil {
 		return nil, err
 	}
-	if mistake := unknownName("defect", defect, names); mistake != "" {
+	if mistake := unknownDefect(defect, defectsFolder, names); mistake != "" {
 		return nil, errors.New(mistake)
 	}
 	return readDefectFile(filepath.Join(folder, defect+patchSuffix))

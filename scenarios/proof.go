@@ -181,7 +181,7 @@ func (x *Incident) CheckDefects() error {
 	known := defectNames()
 	for _, m := range x.MustFail {
 		if len(known) > 0 && !slices.Contains(known, m.Defect) {
-			return fmt.Errorf("%s:%w", x.Name, m.place.errorf("%s", unknownName("defect", m.Defect, known)))
+			return fmt.Errorf("%s:%w", x.Name, m.place.errorf("%s", unknownDefect(m.Defect, defectsFolder, known)))
 		}
 	}
 	return nil
@@ -194,7 +194,7 @@ func defectNames() (names []string) {
 		return nil
 	}
 	for ; ; folder = filepath.Dir(folder) {
-		files, err := fs.Glob(os.DirFS(folder), "scenarios/defects/*"+patchSuffix)
+		files, err := fs.Glob(os.DirFS(folder), defectsFolder+"/*"+patchSuffix)
 		if err == nil && len(files) > 0 {
 			for _, file := range files {
 				names = append(names, strings.TrimSuffix(filepath.Base(file), patchSuffix))

@@ -1,14 +1,11 @@
 package scenarios
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tillstorm/tillstorm/checker"
-	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/sim"
 )
 
@@ -62,16 +59,15 @@ func Explain(r *Result, f checker.Failure) string {
 	if first, ok := firstOf(r, f); ok {
 		fmt.Fprintf(&b, "  first: %s, at %s: %s\n", first.Property, r.Trace.Clock(r.Trace.Records[first.Seq-1].At), first.Message)
 	}
-	fmt.Fprintf(&b, "\n  what happened (%s):\n", placeOf(r.Trace, f))
-	for _, line := range linesThatMatter(r, f, 6) {
-		fmt.Fprintf(&b, "    %s\n", line)
-	}
-	if before := faultsThatMatter(r, f, 6); len(before) > 0 {
-		fmt.Fprintf(&b, "\n  what had gone wrong by then:\n")
-		for _, line := range before {
-			fmt.Fprintf(&b, "    %s\n", line)
+	section := func(title string, lines []string) {
+		if len(lines) > 0 {
+			fmt.Fprintf(&b, "\n  %s:\n    %s\n", title, strings.Join(lines, "\n    "))
 		}
 	}
+	shown := recordsThatMatter(r, f, 6)
+	section("what happened ("+placeOf(r.Trace, f)+")", tellAll(r.Trace, shown))
+	section("what the service said of it", logsThatMatter(r, f))
+	section("what had gone wrong by then", faultsThatMatter(r, f, shown, 6))
 	fmt.Fprintf(&b, "\n%s", r.Case.reproduceText())
 	return b.String()
 }
@@ -96,48 +92,6 @@ func placeOf(trace *sim.Trace, f checker.Failure) string {
 		return "found at the end of the run, " + trace.Clock(r.At)
 	}
 	return "found at the end of the run, as it is since " + place
-}
-
-// otherFaults is how many faults are told that are about no order which came to harm.
-const otherFaults = 10
-
-// ToldFaults returns what to tell of the faults of a run: all, if nothing broke; else those
-// about the orders that came to harm, until it showed, and the last few others before the
-// last thing became wrong. left is how many are not told.
-func (r *Result) ToldFaults() (told []faults.Firing, left int) {
-	if len(r.Failures) == 0 {
-		return r.Fired, 0
-	}
-	harmed := map[string]bool{}
-	var wrong, showed time.Duration
-	for _, f := range r.Failures {
-		harmed[r.Case.Workload.orderIn(f.Order)] = true
-		wrong = max(wrong, r.Trace.Records[f.Seq-1].At)
-		if showed = max(showed, wrong); f.AtEnd {
-			showed = r.Trace.Records[len(r.Trace.Records)-1].At
-		}
-	}
-	var others []faults.Firing
-	for _, p := range r.Fired {
-		switch order := r.Case.Workload.orderNamed(p.At); {
-		case order != "" && harmed[order] && p.When <= showed:
-			told = append(told, p)
-		case p.When <= wrong:
-			others = append(others, p)
-		}
-	}
-	byTime := func(a, b faults.Firing) int { return cmp.Compare(a.When, b.When) }
-	slices.SortStableFunc(others, byTime)
-	told = append(told, others[max(0, len(others)-otherFaults):]...)
-	slices.SortStableFunc(told, byTime)
-	return told, len(r.Fired) - len(told)
-}
-
-func shorten(line string, most int) string {
-	if len(line) <= most {
-		return line
-	}
-	return line[:most] + "..."
 }
 
 // Title tells which run it is.

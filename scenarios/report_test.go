@@ -13,7 +13,8 @@ import (
 	"github.com/tillstorm/tillstorm/sim"
 )
 
-// Of many faults those are told that are about the failing order, and the last others.
+// Of many faults those are told that are about the failing order, and the last others, without
+// what any network does.
 func TestToldFaults(t *testing.T) {
 	trace := &sim.Trace{}
 	trace.Append(sim.Record{At: time.Hour})
@@ -27,15 +28,16 @@ func TestToldFaults(t *testing.T) {
 		fired(2*time.Minute, faults.Drop, fmt.Sprintf("create(B)#%d", i))
 	}
 	fired(3*time.Minute, faults.Crash, "shop-1/callback(A)#1/COMMIT:before")
-	fired(90*time.Minute, faults.Drop, "read(A)#1")
+	fired(3*time.Minute, faults.Stall, "shop-1/callback(A)#1/BEGIN:before")
+	fired(90*time.Minute, faults.Drop, "ask-refund(A)#1")
 
 	told, left := r.ToldFaults()
-	assert.Len(t, told, otherFaults+6, "nothing broke, so all may matter")
+	assert.Len(t, told, otherFaults+7, "nothing broke, so all may matter")
 	assert.Zero(t, left)
 
 	r.Failures = []checker.Failure{{Order: "A", Seq: 1}}
 	told, left = r.ToldFaults()
-	assert.Equal(t, 4, left)
+	assert.Equal(t, 5, left, "the stall of no time is one")
 	assert.Len(t, told, otherFaults+2)
 	assert.Equal(t, "wechat/A-1", told[0].At)
 	assert.Equal(t, "create(B)#3", told[1].At)
@@ -43,18 +45,16 @@ func TestToldFaults(t *testing.T) {
 
 	r.Failures[0].AtEnd = true
 	told, _ = r.ToldFaults()
-	assert.Equal(t, "read(A)#1", told[len(told)-1].At, "what showed at the end may have come of it")
+	assert.Equal(t, "ask-refund(A)#1", told[len(told)-1].At, "what showed at the end may have come of it")
 }
 
 // Around a failure that shows at the end stand the rows that it is about, and what happened
 // then: neither what the shop and the channel said for hours afterwards, nor other orders.
-func TestLinesThatMatter(t *testing.T) {
+func TestRecordsThatMatter(t *testing.T) {
 	trace := &sim.Trace{}
 	row := func(task, table string, id int64, columns ...any) {
-		c := &sim.Change{Database: "shop", Table: table, RowID: id}
-		for i := 0; i < len(columns); i += 2 {
-			c.Columns, c.Values = append(c.Columns, columns[i].(string)), append(c.Values, columns[i+1])
-		}
+		c := shopRow(table, columns...)
+		c.RowID = id
 		trace.Append(sim.Record{Node: "shop-1", Task: task, Event: sim.EventRow, Change: c})
 	}
 	message := func(event sim.Event, name string) {
@@ -80,12 +80,12 @@ func TestLinesThatMatter(t *testing.T) {
 	message(sim.EventDrop, "read(A)#10")
 	r := &Result{Case: Case{Workload: Workload{Orders: map[string]*Order{"A": {}, "B": {}}}}, Trace: trace}
 	f := checker.Failure{Order: "A", Seq: wrong, AtEnd: true, About: []int{11, wrong}}
-	lines := linesThatMatter(r, f, 6)
+	lines := tellAll(trace, recordsThatMatter(r, f, 6))
 	for i, part := range []string{"charges#1", "status=CLOSED", "drop     callback(A)#1", "disposition=late", "state=PENDING", "read(A)#0"} {
 		assert.Contains(t, lines[i], part)
 	}
 	f.AtEnd, f.About = false, nil
-	lines = linesThatMatter(r, f, 6)
+	lines = tellAll(trace, recordsThatMatter(r, f, 6))
 	assert.Contains(t, lines[5], "disposition=late", "of what is wrong at once, nothing later")
 }
 
@@ -102,4 +102,14 @@ func TestFirstFailureIsTold(t *testing.T) {
 	}}
 	assert.Contains(t, Explain(r, r.Failures[0]), "\n  first: effect-once, at 00:00:01.000000: it happened twice\n")
 	assert.NotContains(t, Explain(r, r.Failures[1]), "first: ")
+
+	r.Failures = []checker.Failure{
+		{Property: "stock-conserved", Order: "A", Seq: 1, AtEnd: true},
+		{Property: "outbox-delivered", Order: "A", Seq: 2, Message: "it has no message"},
+		{Property: checker.Expected, Order: "A", Seq: 1},
+	}
+	assert.NotContains(t, Explain(r, r.Failures[1]), "first: ", "neither what showed at the end nor what a file expects leads to it")
+	assert.NotContains(t, Explain(r, r.Failures[0]), "first: ", "a second is a long time")
+	trace.Records[1].At = 0
+	assert.Contains(t, Explain(r, r.Failures[0]), "\n  first: outbox-delivered, at 00:00:00.000000: it has no message\n", "of the same commit")
 }

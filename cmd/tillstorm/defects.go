@@ -50,7 +50,7 @@ before anything runs.`,
 				return fmt.Errorf("--seeds: %w", err)
 			}
 			if n := h.Seeds.Count(); n < scenarios.HuntRanges {
-				return fmt.Errorf("--seeds: %s are %d; at least %d are needed, one for each part", h.Seeds, n, scenarios.HuntRanges)
+				return fmt.Errorf("--seeds: %s has %d; at least %d are needed, one for each part", h.Seeds, n, scenarios.HuntRanges)
 			}
 			if workers < 0 {
 				return fmt.Errorf("--workers must not be negative, but is %d", workers)

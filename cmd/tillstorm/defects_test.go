@@ -100,7 +100,7 @@ func TestBrokenDefectsAreToldFirst(t *testing.T) {
 
 func TestDefectsNeedSeedsForEachPart(t *testing.T) {
 	for flags, mistake := range map[string]string{
-		"--seeds 1-4":    "--seeds: 1-4 are 4; at least 5 are needed, one for each part",
+		"--seeds 1-4":    "--seeds: 1-4 has 4; at least 5 are needed, one for each part",
 		"--workers -2":   "--workers must not be negative, but is -2",
 		"--seeds 5-1":    "--seeds",
 		"--profile mild": "profile",

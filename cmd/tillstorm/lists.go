@@ -25,6 +25,10 @@ func newFaults() *cobra.Command {
 		for _, k := range faults.Kinds() {
 			add(string(k), k.Form(), k.Describe())
 		}
+		add() // ends the columns
+		for _, p := range faults.Placeholders() {
+			add(p.Word, p.Example, p.Means)
+		}
 	})
 }
 

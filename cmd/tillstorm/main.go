@@ -95,6 +95,7 @@ signal cut it short. ('go run' turns them all into 1; 'go build' keeps them.)`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetFlagErrorFunc(explainFlag)
 	root.AddCommand(newRun(), newSweep(), newReplay(), newCrash(), newDefects(), newNew(), newFmt(), newVerbs(), newInvariants(), newFaults())
 	return root
 }

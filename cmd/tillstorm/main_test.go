@@ -11,7 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tillstorm/tillstorm/checker"
+	"github.com/tillstorm/tillstorm/faults"
 	"github.com/tillstorm/tillstorm/scenarios"
+	"github.com/tillstorm/tillstorm/sim"
 )
 
 // command runs a command line and returns what it prints and how it ends.
@@ -79,6 +82,27 @@ func TestRunOfAFileWhoseFaultNeverComes(t *testing.T) {
 	assert.Contains(t, string(formatted), "\n14:00:00.000  buyer  creates  A\n")
 }
 
+// The verdict comes first. Of a pass, faults are what it went through; of a broken run, what
+// went wrong.
+func TestReplayBeginsWithTheVerdict(t *testing.T) {
+	stdout, _, err := command(t, "replay", "--seed", "1")
+	require.NoError(t, err)
+	assert.Regexp(t, `^pass: seed 1: \d+ steps, `, stdout)
+	assert.Contains(t, stdout, "\n\nthe faults that it went through:\n  ")
+	assert.NotContains(t, stdout, "went wrong")
+	assert.Regexp(t, `\n  and \d+ more, lighter or of more frequent kinds\n$`, stdout)
+	stdout, _, err = command(t, "replay", payFile)
+	require.NoError(t, err)
+	assert.NotContains(t, stdout, "faults", "it has none")
+
+	broken := &scenarios.Result{Case: scenarios.Case{Seed: 7}, Verdict: scenarios.Broken, Trace: &sim.Trace{}, Failures: []checker.Failure{{Seq: 1}}}
+	broken.Trace.Append(sim.Record{})
+	broken.Fired = []faults.Firing{{Perturbation: faults.Perturbation{Kind: faults.Drop, At: "create(A)#1"}}}
+	var out bytes.Buffer
+	require.Equal(t, verdictError{scenarios.Broken}, printRun(&out, broken))
+	assert.Regexp(t, `^broken: seed 7: (.*\n)+\nwhat went wrong:\n  .* drops  create\(A\)#1\n\nseed 7: `, out.String())
+}
+
 // What is added to a file must come to pass; it may keep the file's own faults from it.
 func TestReplayOfAFileWithAFault(t *testing.T) {
 	stdout, _, err := command(t, "replay", payFile, "--fault", "shop-1 crashes callback(A)#1/COMMIT:before restarts 1s")
@@ -132,6 +156,29 @@ func TestReplayOverWAL(t *testing.T) {
 	}
 }
 
+// Failures of one kind are told once, with the seeds or files that the others are at.
+func TestFailuresOfOneKindNameTheirRuns(t *testing.T) {
+	at := func(file string, seeds ...uint64) (failures []scenarios.SeedFailure) {
+		for _, seed := range seeds {
+			failures = append(failures, scenarios.SeedFailure{File: file, Seed: seed, Text: "told", Fingerprint: "kind"})
+		}
+		return failures
+	}
+	for _, one := range []struct {
+		failures []scenarios.SeedFailure
+		told     string
+	}{
+		{at("", 1), "told\n"},
+		{at("", 1, 1, 4), "told\n  (3 failures of this kind; seeds: 1, 4)\n\n"},
+		{at("", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12), "told\n  (12 failures of this kind; seeds: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more)\n\n"},
+		{append(at("a.txtar", 0), at("b.txtar", 3)...), "told\n  (2 failures of this kind; files: a.txtar, b.txtar seed 3)\n\n"},
+	} {
+		var out bytes.Buffer
+		printFailures(&out, one.failures)
+		assert.Equal(t, one.told, out.String())
+	}
+}
+
 func TestJUnitReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.xml")
 	_, _, err := command(t, "sweep", "--seeds", "1-2", "--junit", file)
@@ -174,10 +221,20 @@ func TestFaultErrorsShowTheLine(t *testing.T) {
 	}
 }
 
+// What tillstorm faults gives as examples can be tried on an incident as it stands.
+func TestExamplesOfFaultsFitAnIncident(t *testing.T) {
+	for _, p := range faults.Placeholders() {
+		_, err := fileCase(payFile, []string{p.Example})
+		assert.NoError(t, err, p.Word)
+	}
+}
+
 func TestLists(t *testing.T) {
 	stdout, _, err := command(t, "faults")
 	require.NoError(t, err)
 	assert.Regexp(t, `duplicate +network duplicates MESSAGE after DURATION +a request arrives once more\n`, stdout)
+	assert.Contains(t, stdout, "\n\nMESSAGE  ", "what its words stand for")
+	assert.Regexp(t, `\nPART +wechat misfiles-row A-1 in trade +what is wrong in the bill's row: trade, order, currency\n`, stdout)
 	stdout, _, err = command(t, "verbs")
 	require.NoError(t, err)
 	assert.Contains(t, stdout, "buyer pays ORDER [CHANNEL] [attempt N]")

@@ -27,12 +27,13 @@ func newReplay() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay [FILE]",
 		Short: "Run one seed, or one incident file, again and tell what happened",
-		Long: `replay runs one seed, or one incident file, twice, and tells what went wrong, what
-came of it, and, for each broken property, the lines of the trace that matter. Of a run
-that is broken it tells the faults about the orders that came to harm, and the last of
-the others. With --trace - the whole trace goes to standard output and everything else
-to standard error; beside a trace's FILE, each history that fits no order of events
-becomes a page, FILE.PROPERTY.ORDER.html without FILE's ending.
+		Long: `replay runs one seed, or one incident file, twice, and tells what came of it, what had
+been done to it, and, for each broken property, the lines of the trace that matter. Of a
+run that is broken it tells the faults about the orders that came to harm, and the last
+of the others; of one that passed, the heaviest. With --trace - the whole trace goes to
+standard output and everything else to standard error; beside a trace's FILE, each
+history that fits no order of events becomes a page, FILE.PROPERTY.ORDER.html without
+FILE's ending.
 
 A FILE runs as it is written; with --seed, the network's latencies are drawn. Each
 --fault is tried on top of the file, as one more line of its faults.`,
@@ -73,12 +74,12 @@ A FILE runs as it is written; with --seed, the network's latencies are drawn. Ea
 
 // explainDB sends who brings a sweep's --db along to --journal: --db chooses among the
 // databases of one run.
-func explainDB(_ *cobra.Command, err error) error {
+func explainDB(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedName() == "db" {
 		return fmt.Errorf("%w: how the databases lock is --journal memdb or --journal wal here", err)
 	}
-	return err
+	return explainFlag(c, err)
 }
 
 func seedCase(seed uint64, drawn *drawnFlags, added []string) (scenarios.Case, error) {
@@ -176,23 +177,35 @@ func writeFile(file string, write func(io.Writer) error) error {
 	return out.Close()
 }
 
-// printRun tells what went wrong in a run and what came of it.
+// printRun tells what came of a run, and what was done to it.
 func printRun(w io.Writer, r *scenarios.Result) error {
-	fmt.Fprintf(w, "%s: what went wrong:\n", r.Case.Title())
-	fired, left := r.ToldFaults()
-	for _, one := range fired {
-		fmt.Fprintf(w, "  %s  %s\n", r.Trace.Clock(one.When), one)
-	}
-	if left > 0 {
-		fmt.Fprintf(w, "  and %d more, about no order that came to harm, or after that; --trace FILE has all\n", left)
-	}
-	fmt.Fprintf(w, "\n%s: %d steps, %d statements, %v simulated, trace hash %016x\noperations: %s\nprobes: %s\n",
-		r.Verdict, r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Operations), counts(r.Probes))
+	fmt.Fprintf(w, "%s: %s: %d steps, %d statements, %v simulated, trace hash %016x\noperations: %s\nprobes: %s\n",
+		r.Verdict, r.Case.Title(), r.Steps, r.Statements, r.SimTime, r.TraceHash, counts(r.Operations), counts(r.Probes))
 	for _, one := range r.Staleness() {
 		fmt.Fprintln(w, one)
 	}
+	printFired(w, r)
 	for _, f := range r.Failures {
 		fmt.Fprintf(w, "\n%s", scenarios.Explain(r, f))
 	}
 	return verdictError{r.Verdict}.orNil()
+}
+
+// printFired tells the faults of a run. Only where something broke have they done harm.
+func printFired(w io.Writer, r *scenarios.Result) {
+	title, rest := "what went wrong", "lighter, about no order that came to harm, or after that"
+	if len(r.Failures) == 0 {
+		title, rest = "the faults that it went through", "lighter or of more frequent kinds"
+	}
+	fired, left := r.ToldFaults()
+	if len(fired) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s:\n", title)
+	for _, one := range fired {
+		fmt.Fprintf(w, "  %s  %s\n", r.Trace.Clock(one.When), one)
+	}
+	if left > 0 {
+		fmt.Fprintf(w, "  and %d more, %s\n", left, rest)
+	}
 }

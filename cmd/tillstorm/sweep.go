@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -187,12 +188,12 @@ func printJSONOr(c *cobra.Command, report any, failures []scenarios.SeedFailure,
 // maxTold is how many different failures are told in full.
 const maxTold = 5
 
-// printFailures tells one failure of each kind.
+// printFailures tells one failure of each kind, and where else there were some.
 func printFailures(w io.Writer, failures []scenarios.SeedFailure) {
-	times := map[string]int{}
+	alike := map[string][]scenarios.SeedFailure{}
 	var distinct []scenarios.SeedFailure
 	for _, f := range failures {
-		if times[f.Fingerprint]++; times[f.Fingerprint] == 1 {
+		if alike[f.Fingerprint] = append(alike[f.Fingerprint], f); len(alike[f.Fingerprint]) == 1 {
 			distinct = append(distinct, f)
 		}
 	}
@@ -202,10 +203,36 @@ func printFailures(w io.Writer, failures []scenarios.SeedFailure) {
 			return
 		}
 		fmt.Fprintln(w, f.Text)
-		if n := times[f.Fingerprint]; n > 1 {
-			fmt.Fprintf(w, "  (%d failures of this kind)\n\n", n)
+		if n := len(alike[f.Fingerprint]); n > 1 {
+			fmt.Fprintf(w, "  (%d failures of this kind; %s)\n\n", n, runsOf(alike[f.Fingerprint]))
 		}
 	}
+}
+
+// maxRuns is how many runs are named that have failed alike.
+const maxRuns = 10
+
+// runsOf names the runs that some failures are of, each once.
+func runsOf(failures []scenarios.SeedFailure) string {
+	what := "seeds"
+	var runs []string
+	for _, f := range failures {
+		run := strconv.FormatUint(f.Seed, 10)
+		if f.File != "" {
+			what, run = "files", f.File
+		}
+		if f.File != "" && f.Seed > 0 {
+			run += " seed " + strconv.FormatUint(f.Seed, 10)
+		}
+		if !slices.Contains(runs, run) {
+			runs = append(runs, run)
+		}
+	}
+	text := what + ": " + strings.Join(runs[:min(maxRuns, len(runs))], ", ")
+	if more := len(runs) - maxRuns; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func printSummary(w io.Writer, what string, r *scenarios.Report) {
