@@ -94,6 +94,7 @@ var probes = []Probe{
 	{Name: "refund found by query", at: rows("refunds"), seen: both(isOurs, becomes("state", "SUCCEEDED"), by("refund-query"))},
 	{Name: "refund accepted then abnormal", at: rows("refunds"), seen: both(isOurs, becomes("channel_state", "ABNORMAL"), was("state", "ACCEPTED"))},
 	{Name: "abnormal refund arrived after all", at: rows("refunds"), seen: both(isOurs, becomes("state", "SUCCEEDED"), was("channel_state", "ABNORMAL"))},
+	{Name: "refund number reused", at: answers("ask-refund"), seen: says("refund_conflict")},
 	{Name: "refund of too much refused", at: answers("ask-refund"), seen: says("refund_exceeds_paid")},
 
 	// Stock and the outbox.

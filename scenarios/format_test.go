@@ -79,6 +79,7 @@ func drawOperations(t *rapid.T, x *Incident) {
 			op.Channel, op.Attempt = rapid.SampledFrom(channelNames).Draw(t, "channel"), rapid.IntRange(1, 3).Draw(t, "attempt")
 		case Refunds:
 			op.Cents = rapid.SampledFrom([]int64{1, 5_00, o.Cents}).Draw(t, "cents")
+			op.Number = rapid.SampledFrom([]string{"", "A-r1", "one"}).Draw(t, "number")
 		case Creates:
 			op.Other.Cents = rapid.SampledFrom([]int64{0, 1, o.Cents}).Draw(t, "other cents")
 			op.Other.Currency = rapid.SampledFrom([]string{"", "JPY"}).Draw(t, "other currency")

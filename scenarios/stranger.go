@@ -68,7 +68,7 @@ func (w *Workload) drawForgeries(name string, created time.Duration, r *rand.Ran
 func (w *Workload) firstRefund(name string) (first *Operation) {
 	for i := range w.Operations {
 		op := &w.Operations[i]
-		if op.Verb == Refunds && op.Order == name && op.Key == "" && (first == nil || op.At < first.At) {
+		if op.Verb == Refunds && op.Order == name && op.Key == "" && op.Number == "" && (first == nil || op.At < first.At) {
 			first = op
 		}
 	}

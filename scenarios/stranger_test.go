@@ -62,6 +62,27 @@ order A 198.00 CNY
 	assert.Equal(t, 1, r.Probes["partial refund"], "the key of the order is no refund's")
 }
 
+// A refund's number is used again: for the same cents it is the same refund, for others or
+// for another order it is refused.
+func TestSharedRefundNumbers(t *testing.T) {
+	r := runText(t, `-- setup --
+order A 198.00 CNY
+order B 99.00 CNY
+-- timeline --
+14:00:00.000 buyer creates A
+14:00:00.000 buyer creates B
+14:01:00.000 buyer pays A
+14:01:00.000 buyer pays B
+14:03:00.000 buyer refunds A 1.00 CNY number one
+14:03:10.000 buyer refunds A 1.00 CNY number one key k
+14:04:00.000 buyer refunds A 2.00 CNY number one
+14:05:00.000 buyer refunds B 1.00 CNY number one
+`)
+	assert.Empty(t, r.Failures)
+	assert.Equal(t, 1, r.Probes["partial refund"])
+	assert.Equal(t, 2*tries, r.Probes["refund number reused"])
+}
+
 func runText(t *testing.T, text string) *Result {
 	x, err := ParseIncident("told.txtar", text)
 	require.NoError(t, err)

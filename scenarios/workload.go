@@ -41,6 +41,9 @@ type Operation struct {
 	// Key is the idempotency key, where it is shared with other operations. A refund
 	// under one leaves its number to the shop.
 	Key string
+	// Number is the number of a refund, where it is shared with other operations. Others
+	// are numbered as they come.
+	Number string
 	// Caller says who sends the key, "" for nobody by name: different callers' keys are
 	// different.
 	Caller  string
@@ -147,6 +150,7 @@ func drawWorkload(seed uint64, orders int) Workload {
 		w.drawOrder(seed, name, order, other(channels, order.Channel), created, r)
 	}
 	w.drawOneKeyForTwo(sim.Rand(seed, "one-key", ""))
+	w.drawOneNumberForTwo(sim.Rand(seed, "one-number", ""))
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(a.At, b.At) })
 	return w
 }
@@ -200,6 +204,7 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 	w.drawLater(name, paid, sim.Rand(seed, "later", name))
 	w.drawCareless(name, order, second, created, paid, sim.Rand(seed, "careless", name))
 	w.drawForgeries(name, created, sim.Rand(seed, "forgeries", name))
+	w.drawRefundAgain(name, sim.Rand(seed, "refund again", name))
 }
 
 // drawPayment draws when the order is paid, if at all, and sometimes a second
