@@ -64,6 +64,8 @@ func (e *Evidence) mistakeOf(d doubt) string {
 		return fmt.Sprintf("we know of no %s of order %s on %s", name, n.OrderNo, n.Channel)
 	}
 	switch due := e.due(row); {
+	case n.amount() == due && d.kind == "callback":
+		return e.otherCharge(n)
 	case n.amount() == due:
 		return ""
 	case n.amount().Currency != due.Currency:
@@ -71,6 +73,29 @@ func (e *Evidence) mistakeOf(d doubt) string {
 	default:
 		return due.String() + " is due"
 	}
+}
+
+// otherCharge tells that the transaction of a notice is known as that of another order.
+func (e *Evidence) otherCharge(n body) string {
+	record := e.records[n.txn()]
+	if !n.takesMoney() || record == nil || record.Text("order_no") == n.OrderNo {
+		return ""
+	}
+	return fmt.Sprintf("charge %s is one of order %s", n.txn(), record.Text("order_no"))
+}
+
+// isForgotten says whether a person has deleted the record of a notice's charge: who then
+// takes the notice for another order can't know better, and that order is touched, too.
+func (e *Evidence) isForgotten(n body) bool {
+	charge, record := e.accounts.charges[n.txn()], e.records[n.txn()]
+	if charge == nil || record != nil && record.Text("order_no") != n.OrderNo {
+		return false
+	}
+	hand, touched := e.hands[charge.Text("order_no")]
+	if touched {
+		e.hands[n.OrderNo] = hand
+	}
+	return touched
 }
 
 // due is what an attempt or a refund is of.
@@ -84,7 +109,7 @@ func (e *Evidence) due(row *sim.Change) Money {
 func (e *Evidence) failDoubtful(r *sim.Record, roles, effect string) {
 	task := r.Node + "/" + r.Task
 	d, found := e.doubts[task]
-	if !found {
+	if !found || e.isForgotten(d.notice) {
 		return
 	}
 	e.fail(Failure{Order: d.notice.OrderNo, Stake: d.notice.amount(), Seq: r.Seq, Roles: d.kind + " that is none " + roles, Message: fmt.Sprintf(

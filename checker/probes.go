@@ -65,6 +65,7 @@ var probes = []Probe{
 	{Name: "callback to the other shop", at: requests("callback"), seen: toOtherShop},
 	{Name: "callback refused as stale", at: answers("callback"), seen: both(status(401), not(isForged)), Optional: "it takes two clocks that are wrong by minutes, or a delay and one"},
 	{Name: "forged notice refused", at: answers("callback", "refund-callback"), seen: both(isForged, not(status(200)))},
+	{Name: "charge of another order refused", at: answers("callback"), seen: says("transaction_conflict")},
 	{Name: "notice that takes no money", at: requests("callback"), seen: takesNoMoney},
 	{Name: "pending query found the charge", at: rows("payment_records"), seen: both(isNew, by("pending-query"))},
 	{Name: "closer found the charge", at: rows("payment_records"), seen: both(isNew, by("close-scan", "close-due", "expired close", "cancel"))},

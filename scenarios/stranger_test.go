@@ -17,6 +17,7 @@ var refusedAs = map[Forgery]string{
 	Replayed: "signature_stale", UnknownAttempt: "attempt_unknown", Underpaid: "amount_mismatch", OtherMerchant: "merchant_unknown",
 	OtherCoin: "amount_mismatch", OtherChannel: "attempt_unknown",
 	RefundUnsigned: "signature_missing", RefundWrong: "amount_mismatch", RefundCoin: "amount_mismatch", RefundChannel: "refund_unknown",
+	RefundMerchant: "merchant_unknown", KnownCharge: "transaction_conflict",
 }
 
 func TestForgeriesAreRefused(t *testing.T) {
@@ -24,9 +25,12 @@ func TestForgeriesAreRefused(t *testing.T) {
 		t.Run(string(forgery), func(t *testing.T) {
 			r := runText(t, fmt.Sprintf(`-- setup --
 order A 198.00 CNY
+order B 99.00 CNY
 -- timeline --
 14:00:00.000 buyer creates A
+14:00:00.000 buyer creates B
 14:01:00.000 buyer pays A
+14:02:00.000 buyer pays B
 14:03:00.000 buyer refunds A 1.00 CNY
 16:00:00.000 stranger forges A %s
 `, forgery))

@@ -205,6 +205,8 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 	w.drawCareless(name, order, second, created, paid, sim.Rand(seed, "careless", name))
 	w.drawForgeries(name, created, sim.Rand(seed, "forgeries", name))
 	w.drawRefundAgain(name, sim.Rand(seed, "refund again", name))
+	w.drawMisdirected(name, created, sim.Rand(seed, "misdirected", name))
+	w.drawLateLooks(name, paid, sim.Rand(seed, "late looks", name))
 }
 
 // drawPayment draws when the order is paid, if at all, and sometimes a second
@@ -302,6 +304,20 @@ func (w *Workload) drawLater(name string, paid time.Duration, r *rand.Rand) {
 	op.At += within(r, time.Hour, 8*time.Hour)
 	w.add(op)
 	w.add(Operation{Verb: Reads, Order: name, At: op.At + soon(r, time.Hour)})
+}
+
+// drawLateLooks draws, for every other order, somebody who looks at its refunds when all is
+// over, minutes to hours later, and perhaps at its log: what has failed belongs to it too.
+func (w *Workload) drawLateLooks(name string, paid time.Duration, r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	op := Operation{Verb: Reads, Order: name, View: RefundsView, At: paid + faults.Range{Min: time.Minute, Max: 6 * time.Hour}.Draw(r.Uint64())}
+	w.add(op)
+	if r.IntN(2) == 0 {
+		op.View = LogView
+		w.add(op)
+	}
 }
 
 func (w *Workload) add(op Operation) {
