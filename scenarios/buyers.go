@@ -57,7 +57,9 @@ func (b buyer) perform(ctx context.Context) {
 	case Attempts:
 		b.insist(ctx, url+"/pay", map[string]any{"channel": op.Channel})
 	case Pays:
-		b.insist(ctx, "http://"+op.Channel+"/pay", map[string]any{"outTradeNo": op.Order + "-" + strconv.Itoa(op.Attempt)})
+		b.insist(ctx, "http://"+op.Channel+"/pay", op.trade())
+	case Leaves:
+		b.insist(ctx, "http://"+op.Channel+"/close", op.trade())
 	case Cancels:
 		b.insist(ctx, url+"/cancel", map[string]any{})
 	case Refunds:
@@ -70,6 +72,11 @@ func (b buyer) perform(ctx context.Context) {
 		}
 		b.insist(ctx, url+"/refunds", wish)
 	}
+}
+
+// trade names an attempt's trade at its channel.
+func (op Operation) trade() map[string]any {
+	return map[string]any{"outTradeNo": op.Order + "-" + strconv.Itoa(op.Attempt)}
 }
 
 // look reads the order or another view, once.
@@ -138,8 +145,11 @@ func (b buyer) insist(ctx context.Context, url string, body any) {
 }
 
 // key returns the operation's idempotency key; every other buyer sends none, if the
-// operation has not its own.
+// operation has not its own, and so does who only leaves.
 func (b buyer) key() string {
+	if b.op.Verb == Leaves {
+		return ""
+	}
 	name := fmt.Sprintf("%s-%s%s-%d", b.op.Verb, b.op.Order, b.op.Number, b.number)
 	if b.op.Key == "" && sim.HashName(name)%2 == 0 {
 		return ""

@@ -66,6 +66,29 @@ order A 198.00 CNY
 	assert.Equal(t, 1, r.Probes["partial refund"], "the key of the order is no refund's")
 }
 
+// A buyer leaves the channel's page and comes back: the notice of the charge names the order
+// only, and means the attempt that can still be paid.
+func TestSecondTryOnOneChannel(t *testing.T) {
+	r := runText(t, `-- setup --
+order A 198.00 CNY
+-- timeline --
+14:00:00.000 buyer creates A
+14:00:05.000 buyer leaves A
+14:02:00.000 buyer attempts A wechat
+14:03:00.000 buyer pays A attempt 2
+-- faults --
+wechat names-no-trade A-2
+-- expect --
+attempt A-1 is CLOSED
+attempt A-2 is PAID
+order A is PAID
+`)
+	assert.Equal(t, Pass, r.Verdict)
+	assert.Empty(t, r.Failures)
+	assert.Equal(t, 1, r.Probes["second attempt on one channel"])
+	assert.Positive(t, r.Probes["notice that names no trade"])
+}
+
 // A refund's number is used again: for the same cents it is the same refund, for others or
 // for another order it is refused.
 func TestSharedRefundNumbers(t *testing.T) {

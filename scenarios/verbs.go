@@ -32,6 +32,7 @@ var timelineVerbs = []timelineVerb{
 	{"buyer", Creates, "[AMOUNT CNY] [currency CURRENCY] [sku SKU] [quantity N] [channel CHANNEL] [key KEY [by CALLER]]", "orders, and asks again until there is an answer; what follows the order is what the order is not", "buyer creates A", readCreates, writeCreates},
 	{"buyer", Attempts, "CHANNEL [key KEY [by CALLER]]", "opens a further attempt to pay, on another channel", "buyer attempts A alipay", readAttempts, writeAttempts},
 	{"buyer", Pays, "[CHANNEL] [attempt N]", "pays at the channel, by default the order's", "buyer pays A", readPays, writePays},
+	{"buyer", Leaves, "[CHANNEL] [attempt N]", "leaves the channel's page, which closes the trade unpaid", "buyer leaves A", readPays, writePays},
 	{"buyer", Cancels, "[key KEY [by CALLER]]", "cancels the order", "buyer cancels A on shop-2", readKey, writeKey},
 	{"buyer", Refunds, "[AMOUNT CNY] [number NUMBER] [key KEY [by CALLER]]", "asks for money back, by default for all of it, under a number of its own or one that other lines have", "buyer refunds A 60.00 CNY", readRefunds, writeRefunds},
 	{"buyer", Reads, "[VIEW]", "reads the order, or another view: " + joinWords(views), "buyer reads A log", readReads, writeReads},

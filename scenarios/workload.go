@@ -20,6 +20,7 @@ const (
 	Creates  Verb = "creates"  // POST /orders, repeated until it is answered
 	Attempts Verb = "attempts" // opens a further attempt, on the channel named
 	Pays     Verb = "pays"     // pays a trade of the order at the channel named, likewise
+	Leaves   Verb = "leaves"   // leaves the channel's page, which closes the trade, likewise
 	Cancels  Verb = "cancels"  // cancels the order
 	Refunds  Verb = "refunds"  // asks for a refund of some cents
 	Reads    Verb = "reads"    // GET /orders/{no} or another view, once
@@ -27,15 +28,15 @@ const (
 )
 
 // drawn are the verbs of the workloads that seeds draw, as far as they may succeed.
-var drawn = []Verb{Creates, Attempts, Pays, Cancels, Refunds, Reads}
+var drawn = []Verb{Creates, Attempts, Pays, Leaves, Cancels, Refunds, Reads}
 
 // Operation is one thing that a buyer or a stranger does.
 type Operation struct {
 	At      time.Duration // true time since the world's start
 	Verb    Verb
 	Order   string
-	Channel string // of Attempts and Pays
-	Attempt int    // of Pays: which attempt's trade
+	Channel string // of Attempts, Pays and Leaves
+	Attempt int    // of Pays and Leaves: which attempt's trade
 	Cents   int64  // of Refunds
 	Other   Other  // of Creates
 	// Key is the idempotency key, where it is shared with other operations. A refund
@@ -204,6 +205,7 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 	w.drawLater(name, paid, sim.Rand(seed, "later", name))
 	w.drawCareless(name, order, second, created, paid, sim.Rand(seed, "careless", name))
 	w.drawForgeries(name, created, sim.Rand(seed, "forgeries", name))
+	w.drawSecondTry(name, order, created, sim.Rand(seed, "second try", name))
 	w.drawRefundAgain(name, sim.Rand(seed, "refund again", name))
 	w.drawMisdirected(name, created, sim.Rand(seed, "misdirected", name))
 	w.drawLateLooks(name, paid, sim.Rand(seed, "late looks", name))
@@ -274,6 +276,32 @@ func (w *Workload) drawSecondThoughts(name string, order *Order, second string, 
 	w.add(refunds)
 	pays.Channel, pays.Attempt, pays.At = second, 2, refunds.At+soon(r, 4*time.Minute)
 	w.add(pays)
+}
+
+// drawSecondTry draws, for one order in four, a buyer who leaves the channel's page, comes
+// back, and pays there on a further attempt. Which number that one has depends on how many
+// there are besides.
+func (w *Workload) drawSecondTry(name string, order *Order, created time.Duration, r *rand.Rand) {
+	if r.IntN(4) > 0 {
+		return
+	}
+	op := Operation{Verb: Leaves, Order: name, Channel: order.Channel, Attempt: 1, At: created + within(r, 0, 10*time.Second)}
+	w.add(op)
+	op.Verb, op.Attempt = Attempts, 0
+	for range 2 { // the first may come before the shop has heard that the trade is closed
+		op.At += within(r, 0, 3*time.Minute)
+		w.add(op)
+	}
+	op.Verb = Pays
+	for op.Attempt = 2; op.Attempt <= 3; op.Attempt++ {
+		op.At += soon(r, time.Minute)
+		w.add(op)
+	}
+}
+
+// leaves says whether the buyer of an order leaves a channel's page.
+func (w *Workload) leaves(order string) bool {
+	return slices.ContainsFunc(w.Operations, func(op Operation) bool { return op.Verb == Leaves && op.Order == order })
 }
 
 // drawViews draws, for every other order, somebody who looks at more than the order.
