@@ -302,10 +302,24 @@ func (e *Evidence) judgeRefund(t told) wrong {
 		if e.never(t, func(w version) bool { return !w.has("PAID", "REFUNDING") }) {
 			return wrong{roles: "refused as not refundable", what: "and the order is paid"}
 		}
+	case t.refused(http.StatusConflict, "refund_conflict"):
+		return e.wrongConflict(t, asked)
 	case t.Status/100 == 2:
 		return e.wrongIntent(t, asked)
 	}
 	return e.unknown(t)
+}
+
+// wrongConflict: what is refused because of its number differs from the refund that has it.
+func (e *Evidence) wrongConflict(t told, asked int64) wrong {
+	row := last(e.past.refunds[t.asked.text("refundNo")]).row
+	switch {
+	case row == nil:
+		return wrong{roles: "refused as another", what: "and no refund has its number"}
+	case row.Text("order_no") == t.order && (asked == 0 || asked == row.Int("amount_cents")):
+		return wrong{roles: "refused as another", what: "and the refund with its number has the same content"}
+	}
+	return wrong{}
 }
 
 // wrongIntent: a refund that is acknowledged is the one that was asked for, and 200 is for

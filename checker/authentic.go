@@ -30,6 +30,9 @@ func observeAuthenticOnly(e *Evidence, r *sim.Record) {
 		}
 	case r.Change != nil && r.Change.Database == shopDB && r.Change.Table != "alerts":
 		e.failDoubtful(r, "changed "+r.Change.Table, "changed a row of "+r.Change.Table)
+		if isRow(r, "payment_records") && e.old == nil {
+			e.judgeBooked(r)
+		}
 	case r.Event == sim.EventAnswer && r.Message.Status/100 == 2 && isCallback(r.Message):
 		e.failDoubtful(r, "was acknowledged", "was acknowledged")
 	}
@@ -57,6 +60,9 @@ func (e *Evidence) doubtOf(m *sim.Message, at time.Duration) doubt {
 func (e *Evidence) mistakeOf(d doubt) string {
 	n := d.notice
 	row, name := e.attempts[n.OutTradeNo], "attempt "+n.OutTradeNo
+	if n.OutTradeNo == "" {
+		row, name = e.latestAttempt(n.OrderNo, n.Channel), "attempt"
+	}
 	if d.kind == "refund-callback" {
 		row, name = e.accounts.intents[n.RefundNo], "refund "+n.RefundNo
 	}
@@ -64,6 +70,8 @@ func (e *Evidence) mistakeOf(d doubt) string {
 		return fmt.Sprintf("we know of no %s of order %s on %s", name, n.OrderNo, n.Channel)
 	}
 	switch due := e.due(row); {
+	case n.amount() == due && d.kind == "callback":
+		return e.otherCharge(n)
 	case n.amount() == due:
 		return ""
 	case n.amount().Currency != due.Currency:
@@ -71,6 +79,53 @@ func (e *Evidence) mistakeOf(d doubt) string {
 	default:
 		return due.String() + " is due"
 	}
+}
+
+// latestAttempt returns the last attempt of an order on a channel, nil if there is none: a
+// notice that names no trade is about that one.
+func (e *Evidence) latestAttempt(order, channel string) (latest *sim.Change) {
+	for _, row := range e.attempts { // order-free: their numbers differ
+		if row.Text("order_no") == order && row.Text("channel") == channel && (latest == nil || row.Int("attempt") > latest.Int("attempt")) {
+			latest = row
+		}
+	}
+	return latest
+}
+
+// judgeBooked finds a charge that is booked for another attempt than its channel has charged:
+// whoever names no trade means one of them, too.
+func (e *Evidence) judgeBooked(r *sim.Record) {
+	record, charge := r.Change, e.accounts.charges[txnOf(r.Change)]
+	if charge == nil || charge.Text("out_trade_no") == record.Text("out_trade_no") {
+		return
+	}
+	order := record.Text("order_no")
+	e.fail(Failure{Order: order, Stake: amountOf(record), Seq: r.Seq, Roles: "charge booked for another attempt by " + sim.Role(r.Task), Message: fmt.Sprintf(
+		"order %s: charge %s of %s was booked at %s for attempt %s, and %s has charged %s", order, txnOf(record), amountOf(record), e.at(r),
+		record.Text("out_trade_no"), charge.Database, charge.Text("out_trade_no"))})
+}
+
+// otherCharge tells that the transaction of a notice is known as that of another order.
+func (e *Evidence) otherCharge(n body) string {
+	record := e.records[n.txn()]
+	if !n.takesMoney() || record == nil || record.Text("order_no") == n.OrderNo {
+		return ""
+	}
+	return fmt.Sprintf("charge %s is one of order %s", n.txn(), record.Text("order_no"))
+}
+
+// isForgotten says whether a person has deleted the record of a notice's charge: who then
+// takes the notice for another order can't know better, and that order is touched, too.
+func (e *Evidence) isForgotten(n body) bool {
+	charge, record := e.accounts.charges[n.txn()], e.records[n.txn()]
+	if charge == nil || record != nil && record.Text("order_no") != n.OrderNo {
+		return false
+	}
+	hand, touched := e.hands[charge.Text("order_no")]
+	if touched {
+		e.hands[n.OrderNo] = hand
+	}
+	return touched
 }
 
 // due is what an attempt or a refund is of.
@@ -84,7 +139,7 @@ func (e *Evidence) due(row *sim.Change) Money {
 func (e *Evidence) failDoubtful(r *sim.Record, roles, effect string) {
 	task := r.Node + "/" + r.Task
 	d, found := e.doubts[task]
-	if !found {
+	if !found || e.isForgotten(d.notice) {
 		return
 	}
 	e.fail(Failure{Order: d.notice.OrderNo, Stake: d.notice.amount(), Seq: r.Seq, Roles: d.kind + " that is none " + roles, Message: fmt.Sprintf(

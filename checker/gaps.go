@@ -101,7 +101,7 @@ func (b *books) compareBilled(row *sim.Change) {
 	if kind == "refund" {
 		word = "refund"
 	}
-	refused := b.looks.raised[[2]string{"charge-refused", subject}] > 0
+	refused := own == nil && b.looks.raised[[2]string{"charge-refused", subject}] > 0
 	sure := day != nil && !refused && b.looks.changed[order] < day.atMs
 	switch {
 	case own != nil:

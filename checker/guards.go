@@ -13,7 +13,7 @@ import (
 // is refused because it contradicts our books, without its alert.
 func (e *Evidence) observeGuards(r *sim.Record) {
 	switch {
-	case r.Event == sim.EventAnswer && isCallback(r.Message) && refusal(r.Message) == "amount_mismatch":
+	case r.Event == sim.EventAnswer && isCallback(r.Message) && contradicts[refusal(r.Message)]:
 		e.guardNotice(r)
 	case e.becomes(r, "refunds", "FAILED"):
 		refund := r.Change
@@ -23,6 +23,9 @@ func (e *Evidence) observeGuards(r *sim.Record) {
 		e.expectAlert(r, "outbox-parked", message.Text("kind")+"/"+message.Text("message_key"), e.orderOfMessage(message), Money{})
 	}
 }
+
+// contradicts are the codes with which a notice is refused that contradicts our books.
+var contradicts = map[string]bool{"amount_mismatch": true, "transaction_conflict": true}
 
 // becomes says whether a record is the change of one of our rows to a state.
 func (e *Evidence) becomes(r *sim.Record, table, state string) bool {
@@ -52,9 +55,11 @@ func (e *Evidence) expectAlert(r *sim.Record, kind, subject, order string, amoun
 	e.atCommit(func(by *sim.Record) { e.missAlert(by, kind, subject, order, amount) })
 }
 
+// missAlert finds that an alert was not raised. One that somebody else has raised stays as
+// it is, whatever more is told of its subject.
 func (e *Evidence) missAlert(by *sim.Record, kind, subject, order string, amount Money) {
 	alert := e.accounts.alerts[kind+" "+subject]
-	if alert != nil && alert.Int("amount_cents") == amount.Cents {
+	if alert != nil && (alert.Int("amount_cents") == amount.Cents || !e.hasRaised(by, alert)) {
 		return
 	}
 	roles, what := "not raised", "without the alert"
@@ -67,4 +72,10 @@ func (e *Evidence) missAlert(by *sim.Record, kind, subject, order string, amount
 	}
 	e.fail(Failure{Order: order, Stake: stake, Seq: by.Seq, Roles: kind + " " + roles + " by " + sim.Role(by.Task), Message: fmt.Sprintf(
 		"order %s: what was done at %s is %s of %s for %s, %s: nobody will look at it", order, e.at(by), kind, subject, stake, what)})
+}
+
+// hasRaised says whether an alert is of a record's task.
+func (e *Evidence) hasRaised(r *sim.Record, alert *sim.Change) bool {
+	seq := e.past.alerts[alert.Int("alert_id")]
+	return seq > 0 && taskOf(&e.trace.Records[seq-1]) == taskOf(r)
 }

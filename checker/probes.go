@@ -52,6 +52,7 @@ var probes = []Probe{
 	{Name: "create repeated", at: answers("create"), seen: status(200)},
 	{Name: "created without a prepay token", at: answers("create"), seen: status(202)},
 	{Name: "second attempt", at: rows("payment_orders"), seen: both(isNew, isSecond)},
+	{Name: "second attempt on one channel", at: rows("payment_orders"), seen: both(isNew, isAgain)},
 	{Name: "attempt refused", at: answers("attempt"), seen: says("order_not_payable")},
 	{Name: "idempotency key replayed", at: answers("create", "attempt", "cancel", "ask-refund"), seen: isReplayed},
 	{Name: "idempotency key in flight", at: answers("create", "attempt", "cancel", "ask-refund"), seen: says("idempotency_in_flight")},
@@ -65,6 +66,8 @@ var probes = []Probe{
 	{Name: "callback to the other shop", at: requests("callback"), seen: toOtherShop},
 	{Name: "callback refused as stale", at: answers("callback"), seen: both(status(401), not(isForged)), Optional: "it takes two clocks that are wrong by minutes, or a delay and one"},
 	{Name: "forged notice refused", at: answers("callback", "refund-callback"), seen: both(isForged, not(status(200)))},
+	{Name: "charge of another order refused", at: answers("callback"), seen: says("transaction_conflict")},
+	{Name: "notice that names no trade", at: requests("callback"), seen: namesNoTrade},
 	{Name: "notice that takes no money", at: requests("callback"), seen: takesNoMoney},
 	{Name: "pending query found the charge", at: rows("payment_records"), seen: both(isNew, by("pending-query"))},
 	{Name: "closer found the charge", at: rows("payment_records"), seen: both(isNew, by("close-scan", "close-due", "expired close", "cancel"))},
@@ -94,6 +97,7 @@ var probes = []Probe{
 	{Name: "refund found by query", at: rows("refunds"), seen: both(isOurs, becomes("state", "SUCCEEDED"), by("refund-query"))},
 	{Name: "refund accepted then abnormal", at: rows("refunds"), seen: both(isOurs, becomes("channel_state", "ABNORMAL"), was("state", "ACCEPTED"))},
 	{Name: "abnormal refund arrived after all", at: rows("refunds"), seen: both(isOurs, becomes("state", "SUCCEEDED"), was("channel_state", "ABNORMAL"))},
+	{Name: "refund number reused", at: answers("ask-refund"), seen: says("refund_conflict")},
 	{Name: "refund of too much refused", at: answers("ask-refund"), seen: says("refund_exceeds_paid")},
 
 	// Stock and the outbox.
@@ -254,6 +258,13 @@ func by(roles ...string) sight {
 
 func isSecond(_ *Evidence, r *sim.Record) bool { return r.Change.Int("attempt") == 2 }
 
+// isAgain says that an attempt is not the order's first on its channel.
+func isAgain(e *Evidence, r *sim.Record) bool {
+	return e.any("payment_orders", func(row *sim.Change) bool {
+		return row.Text("order_no") == r.Change.Text("order_no") && row.Text("channel") == r.Change.Text("channel") && row.Int("attempt") < r.Change.Int("attempt")
+	})
+}
+
 func isRetried(_ *Evidence, r *sim.Record) bool { return r.Change.Int("tries") > 1 }
 
 func isPartial(_ *Evidence, r *sim.Record) bool {
@@ -365,6 +376,8 @@ func toOtherShop(e *Evidence, r *sim.Record) bool {
 func isForged(e *Evidence, r *sim.Record) bool { return e.doubts[taskOf(r)].forged }
 
 func takesNoMoney(_ *Evidence, r *sim.Record) bool { return !parse(r.Message).takesMoney() }
+
+func namesNoTrade(_ *Evidence, r *sim.Record) bool { return parse(r.Message).OutTradeNo == "" }
 
 // lags says that a channel has taken money for a trade, and does not tell so yet.
 func lags(e *Evidence, r *sim.Record) bool {

@@ -12,7 +12,8 @@ import (
 // keys are the idempotency keys that callers have used, and what came of them.
 type keys struct {
 	used    map[scope]*usage
-	serving map[string]keyed // by task
+	serving map[string]keyed  // by task
+	wrote   map[string]string // tasks: the table of a row of what they made or moved
 }
 
 // scope is where a key means one thing.
@@ -36,28 +37,27 @@ type usage struct {
 	mixed   bool           // another has arrived too
 }
 
-func newKeys() keys { return keys{map[scope]*usage{}, map[string]keyed{}} }
+func newKeys() keys { return keys{map[scope]*usage{}, map[string]keyed{}, map[string]string{}} }
 
 // observeSameKey follows what is asked under each key: at most one content is run, what
-// it makes is made once, and its answers, once they are definite, are one. An order's
-// number is a key as well.
+// it makes is made once, and its answers, once they are definite, are one. The
+// numbers of orders and refunds are keys as well.
 func observeSameKey(e *Evidence, r *sim.Record) {
 	switch {
 	case r.Event == sim.EventDeliver && r.Message.Leg == sim.Request && databaseOf(r.Node) == shopDB:
 		if s := scopeOf(r.Message); s.key != "" {
 			e.keys.serve(r, s)
 		}
-	case r.Event == sim.EventRow && e.old == nil && made[r.Change.Table] && r.Change.Database == shopDB:
-		if k, ok := e.keys.serving[taskOf(r)]; ok {
+	case r.Event == sim.EventRow && made[r.Change.Table] && r.Change.Database == shopDB:
+		e.keys.wrote[taskOf(r)] = r.Change.Table
+		if k, ok := e.keys.serving[taskOf(r)]; ok && e.old == nil {
 			e.observeMade(r, k)
 		}
 	case r.Event == sim.EventAnswer:
 		if k, ok := e.keys.serving[taskOf(r)]; ok {
 			e.observeKeyedAnswer(r, k)
 		}
-		if r.Message.Kind == "create" && r.Message.Status/100 == 2 {
-			e.observeCreated(r)
-		}
+		e.observeNumbered(r)
 	}
 }
 
@@ -147,13 +147,45 @@ func refusal(m *sim.Message) string {
 	return answer.Error.Code
 }
 
-// observeCreated finds a request for an order that is taken though the order with its
-// number is another.
-func (e *Evidence) observeCreated(r *sim.Record) {
-	request := e.requests[r.Message.Exchange]
-	if request == nil {
+// observeNumbered judges the answer to a request that names its own number.
+func (e *Evidence) observeNumbered(r *sim.Record) {
+	request, kind := e.requests[r.Message.Exchange], r.Message.Kind
+	if request == nil || kind != "create" && kind != "ask-refund" {
 		return
 	}
+	switch code := refusal(r.Message); {
+	case r.Message.Status/100 == 2 && kind == "create":
+		e.observeCreated(r, request)
+	case r.Message.Status/100 == 2:
+		e.observeRefundTaken(r, request)
+	case code == "order_conflict" || code == "refund_conflict":
+		_, order := routeOf(request)
+		if table := e.keys.wrote[taskOf(r)]; table != "" {
+			k := keyed{scope: scope{"", kind, "its number"}, order: cmp.Or(order, parse(request).OrderNo)}
+			e.failKey(r, k, "refused with an effect", fmt.Sprintf("was refused as %s, but changed a row of %s", code, table))
+		}
+	}
+}
+
+// observeRefundTaken finds a request for a refund that is taken though the refund with its
+// number is another.
+func (e *Evidence) observeRefundTaken(r *sim.Record, request *sim.Message) {
+	asked := parse(request)
+	_, order := routeOf(request)
+	row := e.accounts.intents[asked.RefundNo]
+	if asked.RefundNo == "" || row == nil { // the shop has chosen the number, or that is acked-is-durable's
+		return
+	}
+	if row.Text("order_no") != order || asked.AmountCents != 0 && asked.AmountCents != row.Int("amount_cents") {
+		k := keyed{scope: scope{"", "ask-refund", "its number"}, order: order}
+		e.failKey(r, k, "taken for another refund", fmt.Sprintf("was answered %d, but asked for %s, and refund %s is of %s for order %s",
+			r.Message.Status, asked.amount(), asked.RefundNo, amountOf(row), row.Text("order_no")))
+	}
+}
+
+// observeCreated finds a request for an order that is taken though the order with its
+// number is another.
+func (e *Evidence) observeCreated(r *sim.Record, request *sim.Message) {
 	var asked createBody
 	_ = json.Unmarshal(request.Body, &asked) // what is no JSON asks for nothing
 	row := e.orders[asked.OrderNo]

@@ -18,7 +18,7 @@ import (
 // of a trace, a millisecond apart.
 //
 //	create(A)#1    sent 198.00           on any channel, or 198.00 mock: a request leaves and arrives; of a callback: sent T1 198.00,
-//	                                     and a state such as CLOSED; of a refund-callback: sent R1 198.00 SUCCESS
+//	                                     and a state such as CLOSED, and unnamed if it names no trade; of a refund-callback: sent R1 198.00 SUCCESS
 //	callback(A)#1  forged T1 198.00      likewise, but by a stranger
 //	create(A)#1    keyed K 198.00        likewise, under the idempotency key K; of an ask-refund or
 //	                                     a cancel likewise
@@ -320,8 +320,13 @@ func (t *teller) send(name string, words []string, fate string, differs func(*si
 	case "callback":
 		txn, channel := transaction(words[0])
 		m.From, m.Path = channel, "/callback/pay"
-		m.Body = encode(map[string]any{"orderNo": key, "outTradeNo": key + "-1", "channel": channel, "channelTxn": txn,
-			"amountCents": cents(words[1]), "state": strings.Join(words[2:], "")})
+		notice := map[string]any{"orderNo": key, "outTradeNo": key + "-1", "channel": channel, "channelTxn": txn, "amountCents": cents(words[1])}
+		if last := len(words) - 1; words[last] == "unnamed" {
+			delete(notice, "outTradeNo")
+			words = words[:last]
+		}
+		notice["state"] = strings.Join(words[2:], "")
+		m.Body = encode(notice)
 	case "refund-callback":
 		number, channel := transaction(words[0])
 		m.From, m.Path = channel, "/callback/refund"

@@ -21,6 +21,7 @@ const (
 	Silence        Kind = "no-notice"
 	ChargeUntold   Kind = "charge-untold"
 	FewNotices     Kind = "few-notices"
+	TradeUnnamed   Kind = "trade-unnamed"
 	FailedFirst    Kind = "failed-first"
 	RefundAbnormal Kind = "refund-abnormal"
 	RefundClosed   Kind = "refund-closed"
@@ -110,6 +111,10 @@ var channelKinds = []spec{
 	{
 		name: FewNotices, sentence: "the channel sends each notification so many times at most, heard or not",
 		verb: "sends-at-most", anchor: atTrade, params: []param{times},
+	},
+	{
+		name: TradeUnnamed, sentence: "the channel's notifications name the order, and none of its trades",
+		verb: "names-no-trade", anchor: atTrade,
 	},
 	{
 		name: FailedFirst, sentence: "the buyer's first try to pay fails, and a later one succeeds",

@@ -26,6 +26,7 @@ func TestHands(t *testing.T) {
 		"wechat keeps-silent A",
 		"wechat conceals-charge A",
 		"wechat sends-at-most A times 1",
+		"wechat names-no-trade A",
 		"wechat declines-first A",
 		"wechat upsets-refund A after 1m",
 		"wechat closes-refund A after 1m",
@@ -92,7 +93,7 @@ func TestHandsGetNothingElse(t *testing.T) {
 			plan = append(plan, Perturbation{Kind: k.name, At: "a>b/c"})
 		}
 	}
-	require.Len(t, plan, len(kinds)-27)
+	require.Len(t, plan, len(kinds)-28)
 	script := NewScript(append(plan, Perturbation{Kind: "flood", At: "x"}))
 	w := newWorld(t, script)
 	script.Arm(w.World, func(p Perturbation, _ func()) { assert.Fail(t, "handed over", p) })

@@ -48,6 +48,7 @@ wechat  disorders  A  by 1m0s
 wechat  keeps-silent  A
 wechat  conceals-charge  A
 wechat  sends-at-most  A  times 1
+wechat  names-no-trade  A
 wechat  declines-first  A
 wechat  upsets-refund  A  after 1m0s
 wechat  closes-refund  A  after 1m0s
@@ -87,7 +88,7 @@ func TestPlanText(t *testing.T) {
 		{Kind: Stall, At: "shop-1/close-scan@14:15:00.000/UPDATE orders(A)#2:after", For: 1500 * time.Microsecond}: 13,
 		{Kind: Jump, At: "shop-2", By: -1500 * ms, From: 3 * minute, For: 15 * minute}:                             21,
 		{Kind: UnknownOutcome, At: "wechat/A", Text: "/prepay", N: 2}:                                              23,
-		{Kind: RowEdited, At: "shop/payment_records/A", N: 100, From: 30 * minute}:                                 54,
+		{Kind: RowEdited, At: "shop/payment_records/A", N: 100, From: 30 * minute}:                                 55,
 	} {
 		assert.Equal(t, want, plan[i])
 	}

@@ -125,6 +125,7 @@ var storm = []Odds{
 	{Kind: Silence, Rate: Rate{1, 20}},
 	{Kind: ChargeUntold, Rate: Rate{1, 40}},
 	{Kind: FewNotices, Rate: Rate{1, 20}, N: [2]int64{1, 2}},
+	{Kind: TradeUnnamed, Rate: Rate{1, 2}}, // harmless by itself
 	{Kind: FailedFirst, Rate: Rate{1, 16}},
 	{Kind: RefundAbnormal, Rate: Rate{1, 10}, For: Range{second, 10 * minute}},
 	{Kind: RefundClosed, Rate: Rate{1, 30}, For: Range{second, 10 * minute}},

@@ -162,12 +162,14 @@ func (p Plan) hasNumber(n Perturbation) bool {
 	})
 }
 
-// otherTrade draws a trade of another channel.
+// otherTrade draws a trade of another channel, whose number the trade's own channel does
+// not give by itself.
 func (s *Storm) otherTrade(t *Targets, trade string, name uint64) string {
 	var others []string
 	for _, o := range t.Trades {
-		if actorOf(o) != actorOf(trade) {
-			others = append(others, o[len(actorOf(o))+1:])
+		number := o[len(actorOf(o))+1:]
+		if actorOf(o) != actorOf(trade) && !slices.Contains(t.Trades, actorOf(trade)+"/"+number) {
+			others = append(others, number)
 		}
 	}
 	if len(others) == 0 {

@@ -21,7 +21,7 @@ func startBuyers(p *sim.Process, w Workload, start time.Time) {
 		if op.Verb == Forges {
 			continue
 		}
-		name := string(op.Verb) + "-" + op.Order + op.Key // who has a key of his own does not count
+		name := string(op.Verb) + "-" + op.Order + op.Key + op.Number // who has a key or a number of his own does not count
 		count[name]++
 		b := buyer{p, w, op, count[name]}
 		p.Go(string(op.Verb)+"("+op.Order+")", func(ctx context.Context) {
@@ -57,16 +57,26 @@ func (b buyer) perform(ctx context.Context) {
 	case Attempts:
 		b.insist(ctx, url+"/pay", map[string]any{"channel": op.Channel})
 	case Pays:
-		b.insist(ctx, "http://"+op.Channel+"/pay", map[string]any{"outTradeNo": op.Order + "-" + strconv.Itoa(op.Attempt)})
+		b.insist(ctx, "http://"+op.Channel+"/pay", op.trade())
+	case Leaves:
+		b.insist(ctx, "http://"+op.Channel+"/close", op.trade())
 	case Cancels:
 		b.insist(ctx, url+"/cancel", map[string]any{})
 	case Refunds:
 		wish := map[string]any{"amountCents": op.Cents}
-		if op.Key == "" {
+		switch {
+		case op.Number != "":
+			wish["refundNo"] = op.Number
+		case op.Key == "":
 			wish["refundNo"] = refundNumber(op.Order, b.number)
 		}
 		b.insist(ctx, url+"/refunds", wish)
 	}
+}
+
+// trade names an attempt's trade at its channel.
+func (op Operation) trade() map[string]any {
+	return map[string]any{"outTradeNo": op.Order + "-" + strconv.Itoa(op.Attempt)}
 }
 
 // look reads the order or another view, once.
@@ -135,9 +145,12 @@ func (b buyer) insist(ctx context.Context, url string, body any) {
 }
 
 // key returns the operation's idempotency key; every other buyer sends none, if the
-// operation has not its own.
+// operation has not its own, and so does who only leaves.
 func (b buyer) key() string {
-	name := fmt.Sprintf("%s-%s-%d", b.op.Verb, b.op.Order, b.number)
+	if b.op.Verb == Leaves {
+		return ""
+	}
+	name := fmt.Sprintf("%s-%s%s-%d", b.op.Verb, b.op.Order, b.op.Number, b.number)
 	if b.op.Key == "" && sim.HashName(name)%2 == 0 {
 		return ""
 	}

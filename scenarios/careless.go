@@ -63,6 +63,39 @@ func (w *Workload) drawOneKeyForTwo(r *rand.Rand) {
 	}
 }
 
+// drawRefundAgain draws, for half of the orders of which a refund is asked for, a client
+// that uses its number again, perhaps for other cents, and perhaps before the refund's own
+// request.
+func (w *Workload) drawRefundAgain(name string, r *rand.Rand) {
+	asked := w.firstRefund(name)
+	if asked == nil || r.IntN(2) == 0 {
+		return
+	}
+	again := Operation{At: asked.At + around(r, time.Minute), Verb: Refunds, Order: name, Number: refundNumber(name, 1), Cents: asked.Cents}
+	switch r.IntN(3) {
+	case 0:
+		again.Cents++
+	case 1:
+		again.Cents = 1 + asked.Cents/2
+	}
+	w.add(again)
+}
+
+// drawOneNumberForTwo draws, in every other run, a client that gives the refunds of two
+// orders one number.
+func (w *Workload) drawOneNumberForTwo(r *rand.Rand) {
+	names := w.names()
+	if r.IntN(2) == 0 || len(names) < 2 {
+		return
+	}
+	first := names[r.IntN(len(names))]
+	op := Operation{Verb: Refunds, Number: "one-number", Cents: 1 + r.Int64N(99)}
+	for _, name := range []string{first, other(names, first)} {
+		op.Order, op.At = name, w.begins(name, Refunds)+within(r, 0, time.Minute)
+		w.add(op)
+	}
+}
+
 // begins returns when a verb of an order may succeed: a refund when it is paid, anything
 // else when it is created.
 func (w *Workload) begins(name string, verb Verb) (at time.Duration) {

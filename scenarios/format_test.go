@@ -75,10 +75,11 @@ func drawOperations(t *rapid.T, x *Incident) {
 		switch op.Verb {
 		case Attempts:
 			op.Channel = rapid.SampledFrom(channelNames).Draw(t, "channel")
-		case Pays:
+		case Pays, Leaves:
 			op.Channel, op.Attempt = rapid.SampledFrom(channelNames).Draw(t, "channel"), rapid.IntRange(1, 3).Draw(t, "attempt")
 		case Refunds:
 			op.Cents = rapid.SampledFrom([]int64{1, 5_00, o.Cents}).Draw(t, "cents")
+			op.Number = rapid.SampledFrom([]string{"", "A-r1", "one"}).Draw(t, "number")
 		case Creates:
 			op.Other.Cents = rapid.SampledFrom([]int64{0, 1, o.Cents}).Draw(t, "other cents")
 			op.Other.Currency = rapid.SampledFrom([]string{"", "JPY"}).Draw(t, "other currency")
@@ -90,7 +91,7 @@ func drawOperations(t *rapid.T, x *Incident) {
 		case Forges:
 			op.Forgery = rapid.SampledFrom(forgeries).Draw(t, "forgery")
 		}
-		if op.Verb != Pays && op.Verb != Reads && op.Verb != Forges {
+		if op.Verb.shops() && op.Verb != Reads {
 			if op.Key = rapid.SampledFrom([]string{"", "key", "a-1"}).Draw(t, "key"); op.Key != "" {
 				op.Caller = rapid.SampledFrom([]string{"", "app", "web-2"}).Draw(t, "caller")
 			}

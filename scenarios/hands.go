@@ -143,6 +143,8 @@ func (o *oddity) add(p faults.Perturbation) {
 		o.ChargeUntold = true
 	case faults.FewNotices:
 		o.MostSends = int(p.N)
+	case faults.TradeUnnamed:
+		o.TradeUnnamed = true
 	case faults.FailedFirst:
 		o.Declines = 1
 	case faults.RefundAbnormal:
@@ -269,6 +271,9 @@ func (c *Case) targets() faults.Targets {
 	for _, name := range c.Workload.names() {
 		order := c.Workload.Orders[name]
 		t.Trades = append(t.Trades, order.Channel+"/"+name+"-1", other(channels, order.Channel)+"/"+name+"-2")
+		if c.Workload.leaves(name) { // and comes back
+			t.Trades = append(t.Trades, order.Channel+"/"+name+"-2", order.Channel+"/"+name+"-3")
+		}
 		t.Rows = append(t.Rows, "shop/payment_records/"+name)
 	}
 	for _, name := range channels {

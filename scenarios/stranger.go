@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -34,13 +35,17 @@ const (
 	RefundWrong    Forgery = "refund-wrong"    // of a refund, signed, with another amount
 	RefundCoin     Forgery = "refund-coin"     // of a refund, signed, with the amount in another currency
 	RefundChannel  Forgery = "refund-channel"  // of a refund, signed, on behalf of another channel
+	RefundMerchant Forgery = "refund-merchant" // of a refund, signed, for another merchant
+	KnownCharge    Forgery = "known-charge"    // signed, with the transaction of another order's charge
 )
 
 var (
-	forgeries = append([]Forgery{
+	forgeries      = slices.Concat(usualForgeries, misdirected)
+	usualForgeries = append([]Forgery{
 		Unsigned, OtherKey, OtherAmount, OtherCurrency, Replayed, UnknownAttempt, Underpaid, OtherMerchant, OtherCoin, OtherChannel,
 	}, refundForgeries...)
 	refundForgeries = []Forgery{RefundUnsigned, RefundWrong, RefundCoin, RefundChannel}
+	misdirected     = []Forgery{RefundMerchant, KnownCharge}
 )
 
 // drawForgeries draws what is forged about an order: while it waits for its money, when
@@ -49,7 +54,7 @@ func (w *Workload) drawForgeries(name string, created time.Duration, r *rand.Ran
 	if r.IntN(2) == 0 {
 		return
 	}
-	op := Operation{Verb: Forges, Order: name, Forgery: forgeries[r.IntN(len(forgeries))]}
+	op := Operation{Verb: Forges, Order: name, Forgery: usualForgeries[r.IntN(len(usualForgeries))]}
 	op.At = created + within(r, 0, time.Minute)
 	if r.IntN(3) == 0 || op.Forgery.alters() {
 		op.At = created + within(r, 0, payWindow+2*time.Minute)
@@ -63,12 +68,24 @@ func (w *Workload) drawForgeries(name string, created time.Duration, r *rand.Ran
 	w.add(op)
 }
 
+// drawMisdirected draws notices that would be true for somebody else: of a refund, for
+// another merchant or channel, and of a charge that was another order's.
+func (w *Workload) drawMisdirected(name string, created time.Duration, r *rand.Rand) {
+	if asked := w.firstRefund(name); asked != nil && r.IntN(3) > 0 {
+		how := []Forgery{RefundMerchant, RefundChannel}[r.IntN(2)]
+		w.add(Operation{Verb: Forges, Order: name, Forgery: how, At: asked.At + within(r, 0, 2*time.Minute)})
+	}
+	if r.IntN(4) == 0 {
+		w.add(Operation{Verb: Forges, Order: name, Forgery: KnownCharge, At: created + within(r, 0, payWindow+2*time.Minute)})
+	}
+}
+
 // firstRefund returns the first refund that is asked for of an order under its number, nil
 // if none is.
 func (w *Workload) firstRefund(name string) (first *Operation) {
 	for i := range w.Operations {
 		op := &w.Operations[i]
-		if op.Verb == Refunds && op.Order == name && op.Key == "" && (first == nil || op.At < first.At) {
+		if op.Verb == Refunds && op.Order == name && op.Key == "" && op.Number == "" && (first == nil || op.At < first.At) {
 			first = op
 		}
 	}
@@ -78,18 +95,19 @@ func (w *Workload) firstRefund(name string) (first *Operation) {
 // alters says whether a true notice must have been heard.
 func (f Forgery) alters() bool { return f == OtherAmount || f == OtherCurrency || f == Replayed }
 
-func (f Forgery) isOfRefund() bool { return slices.Contains(refundForgeries, f) }
+func (f Forgery) isOfRefund() bool { return f == RefundMerchant || slices.Contains(refundForgeries, f) }
 
 // stranger is somebody who hears what channels and shops say to each other.
 type stranger struct {
-	p     *sim.Process
-	w     Workload
-	heard map[string]*sim.Message // the first notice of each order's charge
+	p      *sim.Process
+	w      Workload
+	heard  map[string]*sim.Message // the first notice of each order's charge
+	booked map[int64]*sim.Change   // the shops' records of charges
 }
 
 // startStranger starts one task for each forgery.
 func (w *world) startStranger(p *sim.Process, workload Workload, start time.Time) {
-	s := stranger{p, workload, map[string]*sim.Message{}}
+	s := stranger{p, workload, map[string]*sim.Message{}, map[int64]*sim.Change{}}
 	if !slices.ContainsFunc(workload.Operations, func(op Operation) bool { return op.Verb == Forges }) {
 		return
 	}
@@ -107,13 +125,19 @@ func (w *world) startStranger(p *sim.Process, workload Workload, start time.Time
 }
 
 func (s stranger) listen(r *sim.Record) {
+	if isRow(r, "shop", "payment_records") {
+		if s.booked[r.Change.RowID] = r.Change; r.Change.Deleted() {
+			delete(s.booked, r.Change.RowID)
+		}
+		return
+	}
 	if r.Event == sim.EventSend && r.Message.Kind == "callback" && r.Node != s.p.Name() && s.heard[r.Message.Key] == nil {
 		s.heard[r.Message.Key] = r.Message
 	}
 }
 
 // forge posts one notice, once. What alters a true notice that nobody has sent yet posts
-// nothing.
+// nothing, and so does what repeats a charge before there is one: the shops would take it.
 func (s stranger) forge(ctx context.Context, op Operation) {
 	if op.Forgery.alters() {
 		if heard := s.heard[op.Order]; heard != nil {
@@ -121,7 +145,11 @@ func (s stranger) forge(ctx context.Context, op Operation) {
 		}
 		return
 	}
-	body, err := json.Marshal(s.invented(op))
+	notice := s.invented(op)
+	if notice["channelTxn"] == "" {
+		return
+	}
+	body, err := json.Marshal(notice)
 	if err != nil {
 		panic(err) // a body of the harness's own
 	}
@@ -163,18 +191,32 @@ func (s stranger) invented(op Operation) map[string]any {
 		notice["outTradeNo"] = op.Order + "-99"
 	case Underpaid:
 		notice["amountCents"] = order.Cents - 1
-	case OtherMerchant:
+	case OtherMerchant, RefundMerchant:
 		notice["merchantId"] = merchant + "0"
 	case OtherCoin, RefundCoin:
 		notice["currency"] = "USD" // a careless create may have made the order in yen
 	case OtherChannel, RefundChannel:
 		notice["channel"] = s.w.strangeTo(op.Order)
+	case KnownCharge:
+		notice["channelTxn"] = s.chargeBeside(op.Order)
 	}
 	if op.Forgery.isOfRefund() {
 		notice["refundNo"] = refundNumber(op.Order, 1)
 		notice["amountCents"] = s.refundCents(op)
 	}
 	return notice
+}
+
+// chargeBeside returns the first transaction in the shops' books that is another order's on
+// this order's channel, "" if there is none.
+func (s stranger) chargeBeside(order string) string {
+	for _, id := range slices.Sorted(maps.Keys(s.booked)) {
+		record := s.booked[id]
+		if record.Text("order_no") != order && record.Text("channel") == s.w.Orders[order].Channel {
+			return record.Text("channel_txn")
+		}
+	}
+	return ""
 }
 
 // strangeTo returns a channel that an order has nothing to do with, whichever of its

@@ -150,7 +150,7 @@ func (p *parser) operations(l *cursor, at time.Duration, op Operation) error {
 }
 
 // shops says whether it is a shop that is asked.
-func (v Verb) shops() bool { return v != Pays && v != Forges }
+func (v Verb) shops() bool { return v != Pays && v != Leaves && v != Forges }
 
 // overWord comes before how long it takes until all of a range have done it.
 const overWord = "over"

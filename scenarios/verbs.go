@@ -32,8 +32,9 @@ var timelineVerbs = []timelineVerb{
 	{"buyer", Creates, "[AMOUNT CNY] [currency CURRENCY] [sku SKU] [quantity N] [channel CHANNEL] [key KEY [by CALLER]]", "orders, and asks again until there is an answer; what follows the order is what the order is not", "buyer creates A", readCreates, writeCreates},
 	{"buyer", Attempts, "CHANNEL [key KEY [by CALLER]]", "opens a further attempt to pay, on another channel", "buyer attempts A alipay", readAttempts, writeAttempts},
 	{"buyer", Pays, "[CHANNEL] [attempt N]", "pays at the channel, by default the order's", "buyer pays A", readPays, writePays},
+	{"buyer", Leaves, "[CHANNEL] [attempt N]", "leaves the channel's page, which closes the trade unpaid", "buyer leaves A", readPays, writePays},
 	{"buyer", Cancels, "[key KEY [by CALLER]]", "cancels the order", "buyer cancels A on shop-2", readKey, writeKey},
-	{"buyer", Refunds, "[AMOUNT CNY] [key KEY [by CALLER]]", "asks for money back, by default for all of it", "buyer refunds A 60.00 CNY", readRefunds, writeRefunds},
+	{"buyer", Refunds, "[AMOUNT CNY] [number NUMBER] [key KEY [by CALLER]]", "asks for money back, by default for all of it, under a number of its own or one that other lines have", "buyer refunds A 60.00 CNY", readRefunds, writeRefunds},
 	{"buyer", Reads, "[VIEW]", "reads the order, or another view: " + joinWords(views), "buyer reads A log", readReads, writeReads},
 	{"stranger", Forges, "FORGERY", "posts a notice that no channel sends: " + joinWords(forgeries), "stranger forges A unsigned", readForges, writeForges},
 }
@@ -139,9 +140,10 @@ func writeAttempts(x *Incident, op Operation, before []Operation) []string {
 }
 
 const (
-	keyWord = "key" // comes before an idempotency key that several lines have
-	onWord  = "on"  // before the node that is to take a step, or to be asked
-	toWord  = "to"  // before the node that is to be told
+	keyWord    = "key"    // comes before an idempotency key that several lines have
+	numberWord = "number" // before the number of a refund, likewise
+	onWord     = "on"     // before the node that is to take a step, or to be asked
+	toWord     = "to"     // before the node that is to be told
 )
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
@@ -149,25 +151,23 @@ var keyPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 // callerWord comes before the name of the caller whose key it is.
 const callerWord = "by"
 
-func readCaller(l *cursor) (string, error) {
-	caller, err := l.take("a caller")
-	if err == nil && !keyPattern.MatchString(caller.text) {
-		err = caller.errorf("a caller is 1 to 64 of A-Z, a-z, 0-9 and -, not %q", caller.text)
+// readShared reads a name that several lines may have: a key, a caller or a number.
+func readShared(l *cursor, what string) (string, error) {
+	name, err := l.take(what)
+	if err == nil && !keyPattern.MatchString(name.text) {
+		err = name.errorf("%s is 1 to 64 of A-Z, a-z, 0-9 and -, not %q", what, name.text)
 	}
-	return caller.text, err
+	return name.text, err
 }
 
 func readKey(_ *Incident, l *cursor, op *Operation) error {
 	if !l.skip(keyWord) {
 		return nil
 	}
-	key, err := l.take("a key")
-	if err == nil && !keyPattern.MatchString(key.text) {
-		err = key.errorf("a key is 1 to 64 of A-Z, a-z, 0-9 and -, not %q", key.text)
-	}
-	op.Key = key.text
+	var err error
+	op.Key, err = readShared(l, "a key")
 	if err == nil && l.skip(callerWord) {
-		op.Caller, err = readCaller(l)
+		op.Caller, err = readShared(l, "a caller")
 	}
 	return err
 }
@@ -242,8 +242,11 @@ func writePays(x *Incident, op Operation, before []Operation) (words []string) {
 
 func readRefunds(x *Incident, l *cursor, op *Operation) (err error) {
 	op.Cents = x.order(op.Order).Cents
-	if !l.done() && !l.is(keyWord, onWord, overWord) {
+	if !l.done() && !l.is(numberWord, keyWord, onWord, overWord) {
 		op.Cents, err = l.amount()
+	}
+	if err == nil && l.skip(numberWord) {
+		op.Number, err = readShared(l, "a number")
 	}
 	return cmp.Or(err, readKey(x, l, op))
 }
@@ -251,6 +254,9 @@ func readRefunds(x *Incident, l *cursor, op *Operation) (err error) {
 func writeRefunds(x *Incident, op Operation, before []Operation) (words []string) {
 	if op.Cents != x.order(op.Order).Cents {
 		words = amountWords(op.Cents)
+	}
+	if op.Number != "" {
+		words = append(words, numberWord, op.Number)
 	}
 	return append(words, writeKey(x, op, before)...)
 }

@@ -20,6 +20,7 @@ const (
 	Creates  Verb = "creates"  // POST /orders, repeated until it is answered
 	Attempts Verb = "attempts" // opens a further attempt, on the channel named
 	Pays     Verb = "pays"     // pays a trade of the order at the channel named, likewise
+	Leaves   Verb = "leaves"   // leaves the channel's page, which closes the trade, likewise
 	Cancels  Verb = "cancels"  // cancels the order
 	Refunds  Verb = "refunds"  // asks for a refund of some cents
 	Reads    Verb = "reads"    // GET /orders/{no} or another view, once
@@ -27,20 +28,23 @@ const (
 )
 
 // drawn are the verbs of the workloads that seeds draw, as far as they may succeed.
-var drawn = []Verb{Creates, Attempts, Pays, Cancels, Refunds, Reads}
+var drawn = []Verb{Creates, Attempts, Pays, Leaves, Cancels, Refunds, Reads}
 
 // Operation is one thing that a buyer or a stranger does.
 type Operation struct {
 	At      time.Duration // true time since the world's start
 	Verb    Verb
 	Order   string
-	Channel string // of Attempts and Pays
-	Attempt int    // of Pays: which attempt's trade
+	Channel string // of Attempts, Pays and Leaves
+	Attempt int    // of Pays and Leaves: which attempt's trade
 	Cents   int64  // of Refunds
 	Other   Other  // of Creates
 	// Key is the idempotency key, where it is shared with other operations. A refund
 	// under one leaves its number to the shop.
 	Key string
+	// Number is the number of a refund, where it is shared with other operations. Others
+	// are numbered as they come.
+	Number string
 	// Caller says who sends the key, "" for nobody by name: different callers' keys are
 	// different.
 	Caller  string
@@ -147,6 +151,7 @@ func drawWorkload(seed uint64, orders int) Workload {
 		w.drawOrder(seed, name, order, other(channels, order.Channel), created, r)
 	}
 	w.drawOneKeyForTwo(sim.Rand(seed, "one-key", ""))
+	w.drawOneNumberForTwo(sim.Rand(seed, "one-number", ""))
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(a.At, b.At) })
 	return w
 }
@@ -200,6 +205,10 @@ func (w *Workload) drawOrder(seed uint64, name string, order *Order, second stri
 	w.drawLater(name, paid, sim.Rand(seed, "later", name))
 	w.drawCareless(name, order, second, created, paid, sim.Rand(seed, "careless", name))
 	w.drawForgeries(name, created, sim.Rand(seed, "forgeries", name))
+	w.drawSecondTry(name, order, created, sim.Rand(seed, "second try", name))
+	w.drawRefundAgain(name, sim.Rand(seed, "refund again", name))
+	w.drawMisdirected(name, created, sim.Rand(seed, "misdirected", name))
+	w.drawLateLooks(name, paid, sim.Rand(seed, "late looks", name))
 }
 
 // drawPayment draws when the order is paid, if at all, and sometimes a second
@@ -269,6 +278,32 @@ func (w *Workload) drawSecondThoughts(name string, order *Order, second string, 
 	w.add(pays)
 }
 
+// drawSecondTry draws, for one order in four, a buyer who leaves the channel's page, comes
+// back, and pays there on a further attempt. Which number that one has depends on how many
+// there are besides.
+func (w *Workload) drawSecondTry(name string, order *Order, created time.Duration, r *rand.Rand) {
+	if r.IntN(4) > 0 {
+		return
+	}
+	op := Operation{Verb: Leaves, Order: name, Channel: order.Channel, Attempt: 1, At: created + within(r, 0, 10*time.Second)}
+	w.add(op)
+	op.Verb, op.Attempt = Attempts, 0
+	for range 2 { // the first may come before the shop has heard that the trade is closed
+		op.At += within(r, 0, 3*time.Minute)
+		w.add(op)
+	}
+	op.Verb = Pays
+	for op.Attempt = 2; op.Attempt <= 3; op.Attempt++ {
+		op.At += soon(r, time.Minute)
+		w.add(op)
+	}
+}
+
+// leaves says whether the buyer of an order leaves a channel's page.
+func (w *Workload) leaves(order string) bool {
+	return slices.ContainsFunc(w.Operations, func(op Operation) bool { return op.Verb == Leaves && op.Order == order })
+}
+
 // drawViews draws, for every other order, somebody who looks at more than the order.
 func (w *Workload) drawViews(name string, paid time.Duration, r *rand.Rand) {
 	if r.IntN(2) == 0 {
@@ -297,6 +332,20 @@ func (w *Workload) drawLater(name string, paid time.Duration, r *rand.Rand) {
 	op.At += within(r, time.Hour, 8*time.Hour)
 	w.add(op)
 	w.add(Operation{Verb: Reads, Order: name, At: op.At + soon(r, time.Hour)})
+}
+
+// drawLateLooks draws, for every other order, somebody who looks at its refunds when all is
+// over, minutes to hours later, and perhaps at its log: what has failed belongs to it too.
+func (w *Workload) drawLateLooks(name string, paid time.Duration, r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	op := Operation{Verb: Reads, Order: name, View: RefundsView, At: paid + faults.Range{Min: time.Minute, Max: 6 * time.Hour}.Draw(r.Uint64())}
+	w.add(op)
+	if r.IntN(2) == 0 {
+		op.View = LogView
+		w.add(op)
+	}
 }
 
 func (w *Workload) add(op Operation) {

@@ -60,7 +60,7 @@ type billedBook struct {
 	knownTrade    bool // so its callback, if it is still to come, will be taken
 	stillAsked    bool // the channel is, about the trade
 	paysOrder     bool // by the order's word, so its callback has come
-	wasRefused    bool // and alerted, when we heard of it
+	wasRefused    bool // a charge of that number, and alerted, when we heard of it
 	orderRefunded bool
 }
 
@@ -129,7 +129,7 @@ func (b billedBook) gap() (alert, bool) {
 	switch {
 	case b.isRepeat: // whatever else is wrong with it
 		return gapOf(billDuplicate, b.channel+"/"+b.Kind+"/"+b.number(), b.Money, "the channel has billed it twice"), true
-	case b.hasOwn && matches, b.wasRefused:
+	case b.hasOwn && matches, !b.hasOwn && b.wasRefused: // what is in our books was told falsely, and may be billed so too
 		return alert{}, false
 	case b.hasOwn:
 		kind := recordMismatch

@@ -330,6 +330,10 @@ func TestEveryDifferenceIsTold(t *testing.T) {
 		{"charge told for another order too", func(w *town) {
 			w.callback(`{"orderNo":"BACK","channel":"mock","channelTxn":"T-PAID-1-1","amountCents":9900}`)
 		}, []string{"charge-refused mock/T-PAID-1-1 9900"}},
+		{"charge told for another order too, and billed with another amount", func(w *town) {
+			w.callback(`{"orderNo":"BACK","channel":"mock","channelTxn":"T-PAID-1-1","amountCents":9900}`)
+			editRow(w, "change", "T-PAID-1-1")
+		}, []string{"charge-refused mock/T-PAID-1-1 9900", "record-mismatch mock/T-PAID-1-1 1"}},
 		{"refund with another amount, told and billed", func(w *town) {
 			w.refundCallback(`{"refundNo":"F3","channel":"mock","state":"SUCCESS","amountCents":1,"currency":"CNY"}`)
 			editRow(w, "change", "F3")

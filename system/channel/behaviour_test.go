@@ -218,6 +218,17 @@ func TestFewNoticesEndUnheard(t *testing.T) {
 	require.Equal(t, 1, f.count(`SELECT count(*) FROM notifications WHERE state = 'GIVEN_UP'`))
 }
 
+func TestNoticesMayNameNoTrade(t *testing.T) {
+	f := newFixture(t, channel.StripeLike())
+	f.ok("/operator/trade", `{"outTradeNo":"A1-1","tradeUnnamed":true}`)
+	f.prepay(9900)
+	f.ok("/pay", trade)
+	f.world.run(t.Context())
+	require.Len(t, f.received, 1)
+	require.NotContains(t, f.received[0], "outTradeNo")
+	require.Contains(t, f.received[0], `"orderNo":"A1"`)
+}
+
 func TestFailedThenSucceeded(t *testing.T) {
 	f := newFixture(t, channel.StripeLike())
 	f.prepay(9900)

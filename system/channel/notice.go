@@ -12,7 +12,7 @@ import (
 // the trade.
 type notice struct {
 	OrderNo     string `json:"orderNo"`
-	OutTradeNo  string `json:"outTradeNo"`
+	OutTradeNo  string `json:"outTradeNo,omitempty"`
 	RefundNo    string `json:"refundNo,omitempty"`
 	Channel     string `json:"channel"`
 	MerchantID  string `json:"merchantId"`
@@ -26,6 +26,9 @@ func (c *Channel) tradeNotice(t trade, state string) notice {
 	n := notice{
 		OrderNo: t.OrderNo, OutTradeNo: t.OutTradeNo, Channel: c.cfg.Name, MerchantID: t.MerchantID, State: state,
 		AmountCents: t.AmountCents, Currency: t.Currency,
+	}
+	if t.oddity.TradeUnnamed {
+		n.OutTradeNo = ""
 	}
 	if state == stateSuccess || state == stateFinished {
 		n.ChannelTxn = t.channelTxn

@@ -23,6 +23,7 @@ type Oddity struct {
 	ChargeUntold bool    `json:"chargeUntold"` // none of its charge is
 	MostSends    int     `json:"mostSends"`    // each notification is sent so many times at most; zero: as the personality says
 	Copies       int     `json:"copies"`       // further copies of each first notification, at the same time
+	TradeUnnamed bool    `json:"tradeUnnamed"` // they name the order only
 	Declines     int     `json:"declines"`     // so many tries to pay fail first
 	RefundLagMs  int64   `json:"refundLagMs"`  // from a refund's acceptance to its outcome; zero: as the personality says
 	RefundState  string  `json:"refundState"`  // the outcome: SUCCESS (or empty), ABNORMAL or CLOSED
