@@ -114,9 +114,9 @@ func (e *Evidence) otherCharge(n body) string {
 	return fmt.Sprintf("charge %s is one of order %s", n.txn(), record.Text("order_no"))
 }
 
-// isForgotten says whether a person has deleted the record of a notice's charge: who then
-// takes the notice for another order can't know better, and that order is touched, too.
-func (e *Evidence) isForgotten(n body) bool {
+// excuseForgotten excuses who takes a notice for another order, where a person has deleted
+// the record of its charge: he can't know better, and that order counts as touched, too.
+func (e *Evidence) excuseForgotten(n body) (excused bool) {
 	charge, record := e.accounts.charges[n.txn()], e.records[n.txn()]
 	if charge == nil || record != nil && record.Text("order_no") != n.OrderNo {
 		return false
@@ -139,7 +139,7 @@ func (e *Evidence) due(row *sim.Change) Money {
 func (e *Evidence) failDoubtful(r *sim.Record, roles, effect string) {
 	task := r.Node + "/" + r.Task
 	d, found := e.doubts[task]
-	if !found || e.isForgotten(d.notice) {
+	if !found || e.excuseForgotten(d.notice) {
 		return
 	}
 	e.fail(Failure{Order: d.notice.OrderNo, Stake: d.notice.amount(), Seq: r.Seq, Roles: d.kind + " that is none " + roles, Message: fmt.Sprintf(
